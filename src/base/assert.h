@@ -7,6 +7,7 @@
 #define MOONMQ_BASE_ASSERT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 _Noreturn void assert_failed(const char *expression, const char *file, int line);
 bool unexpected_happened(const char *expression, const char *file, int line);
