@@ -1,0 +1,50 @@
+/* offsets.h: committed offsets of consumer groups, in `__consumer_offsets` by Kafka's record schemas (appendix B).
+ *
+ * State is applied as the high watermark passes it, on leader and followers alike, so promotion costs the tail. A commit
+ * is answered when replicated; a read after a majority round begun after it arrived (I18).
+ * Groups with members come with the next step: here only simple, self-assigned consumers commit. */
+#ifndef MOONMQ_BROKER_OFFSETS_H
+#define MOONMQ_BROKER_OFFSETS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/status.h"
+
+struct broker;
+
+#define OFFSET_METADATA_BYTES_MAX 4096
+#define GROUP_ID_BYTES_MAX        32767
+
+struct committed_offset {
+    /* in */
+    struct slice topic;
+    int32_t partition;
+    /* in for commit, out for fetch */
+    int64_t offset;                  /* -1: none */
+    int32_t leader_epoch;            /* -1: none */
+    struct slice metadata;           /* fetch: borrowed for the callback */
+    enum status status;              /* out */
+};
+struct offsets_request;
+typedef void (*offsets_fn)(void *context, struct offsets_request *request);
+struct offsets_request {
+    struct slice group;
+    struct committed_offset *offsets;   /* fetch with all: set by the broker for the callback */
+    uint32_t offset_count;
+    bool all;                        /* fetch: every offset of the group */
+    int64_t timeout_us;
+    offsets_fn done;                 /* exactly once, maybe at once */
+    void *context;
+    enum status status;              /* of the whole */
+    struct error error;
+    void *private_state;
+};
+/* Inputs are copied before return; the struct itself must live until `done`. */
+void broker_commit_offsets(struct broker *broker, struct offsets_request *request);
+void broker_fetch_offsets(struct broker *broker, struct offsets_request *request);
+/* Which partition of the internal topic a key belongs to: |Java hashCode| mod count. */
+uint32_t internal_partition_of(struct slice key, uint32_t partition_count);
+
+#endif
