@@ -23,10 +23,13 @@ struct loop_ops {
     void (*defer)(struct loop *loop, loop_fn run, void *context);
 };
 
-/* Implementations embed this as their first member. */
+/* Implementations embed these as their first member. */
 struct loop {
     const struct loop_ops *ops;
     struct clock clock;
+};
+struct timer {
+    struct loop *loop;
 };
 
 static inline int64_t loop_now_us(struct loop *loop)
