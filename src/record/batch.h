@@ -151,6 +151,17 @@ void batch_build_marker(struct buffer *out, int64_t producer_id, int16_t produce
                         bool commit, int32_t coordinator_epoch, int64_t timestamp_ms,
                         int32_t leader_epoch);
 
+/* What an end-transaction marker says. */
+struct batch_marker {
+    bool commit;
+    int32_t coordinator_epoch;
+};
+/* Reads the marker out of a whole control batch. STATUS_NOT_FOUND: a control record of another kind
+ * (nothing to do with transactions); STATUS_CORRUPT. */
+STATUS_MUST_CHECK
+enum status batch_read_marker(const uint8_t *data, size_t bytes, struct batch_marker *out,
+                              struct error *error);
+
 /* Codecs (3.4): snappy accepts raw and xerial framing; output is bounded. */
 STATUS_MUST_CHECK
 enum status codec_decompress(enum batch_codec codec, struct slice in, size_t bytes_max,
