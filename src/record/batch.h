@@ -103,7 +103,8 @@ struct record_iterator {
     struct batch_header header;
     struct reader reader;
     struct buffer decompressed;
-    int32_t next;
+    int32_t next;                    /* index of the record to come */
+    int32_t previous_delta;          /* offset delta of the last one; offsets rise strictly */
 };
 STATUS_MUST_CHECK
 enum status record_iterator_init(struct record_iterator *iterator, const uint8_t *data,
