@@ -40,9 +40,9 @@
 #define WIRE_ID_BYTES         16
 #define WIRE_LENGTH_BYTES     4
 /* The smallest body: opcode and correlation id. */
-#define WIRE_BODY_BYTES_MIN   (1 + WIRE_ID_BYTES)
+#define WIRE_BODY_BYTES_MIN (1 + WIRE_ID_BYTES)
 /* Length field, opcode, correlation id. */
-#define WIRE_HEAD_BYTES       (WIRE_LENGTH_BYTES + WIRE_BODY_BYTES_MIN)
+#define WIRE_HEAD_BYTES (WIRE_LENGTH_BYTES + WIRE_BODY_BYTES_MIN)
 /* What a client accepts in the length field (1.3). */
 #define WIRE_CLIENT_BODY_BYTES_MAX (16u << 20)
 
@@ -145,7 +145,7 @@ struct wire_frame {
     uint8_t opcode;
     struct wire_id id;
     struct slice payload;
-    size_t frame_bytes;              /* with the length field: how far to move on */
+    size_t frame_bytes; /* with the length field: how far to move on */
 };
 
 /* Finds the frame at the start of `data`.
@@ -180,8 +180,7 @@ enum status wire_decode(const struct wire_shape *shape, struct slice payload, vo
 void wire_put(struct buffer *out, const struct wire_shape *shape, const void *value);
 
 /* Appends a whole frame. `message` may be NULL for an empty payload. */
-void wire_encode(struct buffer *out, uint8_t opcode, const struct wire_id *id,
-                 const void *message);
+void wire_encode(struct buffer *out, uint8_t opcode, const struct wire_id *id, const void *message);
 /* Appends an ERROR frame; `text` is cut at what a receiver accepts. */
 void wire_encode_error(struct buffer *out, const struct wire_id *id, uint16_t code,
                        const char *text);

@@ -10,9 +10,9 @@
 #include "base/buffer.h"
 
 enum wire_limits {
-    WIRE_STRING_BYTES_MAX = 65536,       /* keys, values, error texts */
+    WIRE_STRING_BYTES_MAX = 65536, /* keys, values, error texts */
     WIRE_TOPIC_BYTES_MAX = 249,
-    WIRE_NAME_BYTES_MAX = 256,           /* group, member, producer, user */
+    WIRE_NAME_BYTES_MAX = 256, /* group, member, producer, user */
     WIRE_PASSWORD_BYTES_MAX = 1024,
     WIRE_CLIENT_NAME_BYTES_MAX = 128,
     WIRE_CLIENT_VERSION_BYTES_MAX = 64,
@@ -41,36 +41,36 @@ struct wire_list {
 
 /* ---- items of lists ---- */
 
-struct wire_name {                       /* topic lists, JOIN_GROUP */
+struct wire_name { /* topic lists, JOIN_GROUP */
     struct slice name;
 };
-struct wire_key_value {                  /* PRODUCE_BATCH */
+struct wire_key_value { /* PRODUCE_BATCH */
     struct slice key, value;
 };
-struct wire_config_entry {               /* ALTER_TOPIC_CONFIG, TOPIC_DESCRIPTION */
+struct wire_config_entry { /* ALTER_TOPIC_CONFIG, TOPIC_DESCRIPTION */
     struct slice key, value;
 };
-struct wire_position {                   /* FETCH */
+struct wire_position { /* FETCH */
     int32_t partition;
     int64_t offset;
 };
-struct wire_next_position {              /* RECORD_BATCH */
+struct wire_next_position { /* RECORD_BATCH */
     int32_t partition;
-    int64_t next_offset;                 /* where to read on */
-    int64_t end_offset;                  /* one past the last that can be read now */
+    int64_t next_offset; /* where to read on */
+    int64_t end_offset;  /* one past the last that can be read now */
 };
 struct wire_partition {
     int32_t partition;
 };
 struct wire_assignment {
     struct slice topic;
-    struct wire_list partitions;         /* wire_partition */
+    struct wire_list partitions; /* wire_partition */
 };
 struct wire_member {
     struct slice member_id;
-    struct wire_list assignments;        /* wire_assignment */
+    struct wire_list assignments; /* wire_assignment */
 };
-struct wire_topic_offset {               /* TXN_OFFSET_COMMIT, GROUP_DESCRIPTION */
+struct wire_topic_offset { /* TXN_OFFSET_COMMIT, GROUP_DESCRIPTION */
     struct slice topic;
     int32_t partition;
     int64_t offset;
@@ -121,10 +121,10 @@ struct wire_fetch {
     struct slice topic, group;
     uint32_t max_records;
     bool has_isolation, has_flags;
-    uint8_t isolation;                   /* 1 = read_committed */
+    uint8_t isolation; /* 1 = read_committed */
     uint8_t flags;
-    uint32_t max_wait_ms, max_bytes;     /* with WIRE_FETCH_WAIT */
-    struct wire_list positions;          /* with WIRE_FETCH_POSITIONS: wire_position */
+    uint32_t max_wait_ms, max_bytes; /* with WIRE_FETCH_WAIT */
+    struct wire_list positions;      /* with WIRE_FETCH_POSITIONS: wire_position */
 };
 struct wire_subscribe {
     struct slice topic, group;
@@ -136,11 +136,11 @@ struct wire_commit {
     int32_t partition;
     int64_t offset;
 };
-struct wire_topic_count {                /* CREATE_TOPIC, CREATE_PARTITIONS */
+struct wire_topic_count { /* CREATE_TOPIC, CREATE_PARTITIONS */
     struct slice name;
     uint32_t partitions;
 };
-struct wire_identify {                   /* IDENTIFY_CLIENT, IDENTIFY_ACK */
+struct wire_identify { /* IDENTIFY_CLIENT, IDENTIFY_ACK */
     struct slice name, version;
 };
 struct wire_init_producer_id {
@@ -156,9 +156,9 @@ struct wire_produce_idempotent {
 };
 struct wire_join_group {
     struct slice group, member_id;
-    struct wire_list topics;             /* wire_name */
+    struct wire_list topics; /* wire_name */
 };
-struct wire_group_member {               /* LEAVE_GROUP, GROUP_HEARTBEAT */
+struct wire_group_member { /* LEAVE_GROUP, GROUP_HEARTBEAT */
     struct slice group, member_id;
 };
 struct wire_end_txn {
@@ -166,7 +166,7 @@ struct wire_end_txn {
 };
 struct wire_txn_offset_commit {
     struct slice group;
-    struct wire_list offsets;            /* wire_topic_offset */
+    struct wire_list offsets; /* wire_topic_offset */
 };
 struct wire_nack {
     struct slice topic;
@@ -178,27 +178,27 @@ enum { WIRE_BATCH_IDEMPOTENT = 1 };
 struct wire_produce_batch {
     uint8_t flags, codec;
     struct slice topic;
-    int64_t producer_id;                 /* with WIRE_BATCH_IDEMPOTENT, as the next two */
+    int64_t producer_id; /* with WIRE_BATCH_IDEMPOTENT, as the next two */
     uint32_t base_sequence;
     uint16_t epoch;
-    struct wire_list records;            /* wire_key_value */
+    struct wire_list records; /* wire_key_value */
 };
 enum wire_offsets_mode { WIRE_OFFSETS_BOUNDS = 0, WIRE_OFFSETS_TIMESTAMP = 1 };
 struct wire_list_offsets {
     struct slice topic;
     bool has_mode;
     uint8_t mode;
-    int64_t timestamp_ms;                /* with mode 1 */
+    int64_t timestamp_ms; /* with mode 1 */
 };
 struct wire_alter_topic_config {
     struct slice name;
-    struct wire_list entries;            /* wire_config_entry */
+    struct wire_list entries; /* wire_config_entry */
 };
 struct wire_auth_scram {
     struct slice mechanism, message;
 };
 struct wire_transfer {
-    int32_t replica_id;                  /* -1 = any */
+    int32_t replica_id; /* -1 = any */
 };
 
 /* ---- replies ---- */
@@ -210,18 +210,18 @@ struct wire_auth_ok {
     bool has_message;
     struct slice message;
 };
-struct wire_ack {                        /* PRODUCE_ACK, item of PRODUCE_BATCH_ACK */
+struct wire_ack { /* PRODUCE_ACK, item of PRODUCE_BATCH_ACK */
     int32_t partition;
     int64_t offset;
 };
-struct wire_record {                     /* RECORD, item of RECORD_BATCH */
+struct wire_record { /* RECORD, item of RECORD_BATCH */
     struct slice topic;
     int32_t partition;
     int64_t offset, timestamp_ms;
     struct slice key, value;
 };
 struct wire_topic_list {
-    struct wire_list topics;             /* wire_name */
+    struct wire_list topics; /* wire_name */
 };
 struct wire_producer_id {
     int64_t producer_id;
@@ -229,7 +229,7 @@ struct wire_producer_id {
 };
 struct wire_group_assignment {
     struct slice member_id;
-    struct wire_list assignments;        /* wire_assignment */
+    struct wire_list assignments; /* wire_assignment */
 };
 struct wire_nack_ack {
     uint8_t dead_lettered;
@@ -237,34 +237,34 @@ struct wire_nack_ack {
     struct slice dlq_topic;
 };
 struct wire_produce_batch_ack {
-    struct wire_list acks;               /* wire_ack, a prefix of the request's records */
+    struct wire_list acks; /* wire_ack, a prefix of the request's records */
     uint16_t error_code;
     struct slice error_text;
 };
 struct wire_record_batch {
-    struct wire_list records;            /* wire_record */
+    struct wire_list records; /* wire_record */
     bool has_positions;
-    struct wire_list positions;          /* wire_next_position */
+    struct wire_list positions; /* wire_next_position */
 };
 struct wire_offsets {
-    struct wire_list partitions;         /* wire_partition_offsets */
+    struct wire_list partitions; /* wire_partition_offsets */
     bool has_times;
-    struct wire_list times;              /* wire_time_offset */
+    struct wire_list times; /* wire_time_offset */
 };
 struct wire_topic_description {
     struct slice name;
     uint32_t partitions;
-    struct wire_list entries;            /* wire_config_entry */
+    struct wire_list entries; /* wire_config_entry */
 };
 struct wire_group_list {
-    struct wire_list groups;             /* wire_group_entry */
+    struct wire_list groups; /* wire_group_entry */
 };
 struct wire_group_description {
     struct slice group, state;
-    struct wire_list members;            /* wire_member */
-    struct wire_list offsets;            /* wire_topic_offset */
+    struct wire_list members; /* wire_member */
+    struct wire_list offsets; /* wire_topic_offset */
 };
-struct wire_text_message {               /* names, SCRAM texts, STATUS_REPLY */
+struct wire_text_message { /* names, SCRAM texts, STATUS_REPLY */
     struct slice text;
 };
 struct wire_error_message {
