@@ -9,7 +9,7 @@ static int64_t clock_system_monotonic_us(void *context)
 {
     (void)context;
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_BOOTTIME, &now);
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
