@@ -42,6 +42,10 @@ struct manifest_version catalog_version(const struct broker *broker);    /* appl
 /* Applied and synced to disk: what a follower may report. */
 struct manifest_version catalog_durable_version(const struct broker *broker);
 
+/* True: metadata of a topic or the manifest could not be read. Such a replica may follow (its leader's manifest
+ * mends it) but must not claim leadership: what it cannot name would look deleted. */
+bool catalog_damaged(const struct broker *broker);
+
 const char *topic_name(const struct topic *topic);
 const struct uuid *topic_uid(const struct topic *topic);
 uint32_t topic_partition_count(const struct topic *topic);

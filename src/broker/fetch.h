@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "broker/deadline.h"
 #include "log/partition_log.h"
 
 struct broker;
@@ -30,9 +31,9 @@ struct fetch_partition {
     int64_t diverging_end_offset;
     struct log_read read;            /* pieces; released by fetch_release() */
     /* the broker's */
-    bool reading;
     struct fetch *fetch;
-    struct fetch_partition *next_waiter, *previous_waiter;
+    struct fetch_partition **listed; /* the partition's list it is in; NULL: none */
+    struct fetch_partition *next, *prev;
 };
 struct fetch {
     /* in */
@@ -47,10 +48,12 @@ struct fetch {
     uint32_t bytes;
     bool leadership_lost;            /* completed because this replica stopped serving */
     /* the broker's */
-    bool parked, cancelled;
-    uint32_t reads_open;
-    int64_t parked_at_us, deadline_us;
-    struct fetch *next, *previous;
+    struct broker *broker;
+    bool parked, reading, last_round, cancelled;
+    uint32_t next_partition;         /* read up to here; one cold read at a time */
+    bool answer_now;                 /* an error or a divergence was met */
+    struct deadline deadline;
+    struct fetch *next, *prev;
 };
 void broker_fetch(struct broker *broker, struct fetch *fetch);
 /* Completes a parked fetch with what there is. */
@@ -73,7 +76,11 @@ struct offset_lookup {
     enum status status;
     int64_t offset, found_timestamp_ms;
     int32_t leader_epoch;
-    struct log_time_lookup time;     /* the broker's */
+    /* the broker's */
+    struct log_time_lookup time;
+    bool below_epoch_start;          /* begun before the high watermark reached the epoch's start */
+    struct deadline deadline;
+    struct offset_lookup *next, *prev;
 };
 void broker_lookup_offset(struct broker *broker, struct offset_lookup *lookup);
 

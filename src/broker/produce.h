@@ -10,6 +10,8 @@
 
 #include "base/shared_bytes.h"
 #include "base/status.h"
+#include "broker/deadline.h"
+#include "broker/producer_state.h"
 
 struct broker;
 struct partition;
@@ -27,6 +29,7 @@ struct produce {
     int64_t timeout_us;              /* the smaller of it and AckTimeout is used */
     bool allow_zstd;
     bool internal;                   /* by the broker itself: internal topics allowed */
+    enum producer_rules rules;       /* how its sequences are judged; 0 = Kafka's */
     produce_fn done;                 /* exactly once; may be called before broker_produce() returns */
     void *context;
     /* out */
@@ -40,9 +43,10 @@ struct produce {
     int64_t log_append_time_ms;      /* -1 under create time */
     int64_t log_start_offset;
     /* the broker's while parked */
-    struct produce *next, *previous;
-    int64_t deadline_us;
-    void *parked_on;
+    struct produce *next, *prev;
+    struct produce **parked_on;      /* the list it waits in; NULL: none */
+    struct deadline deadline;
+    int64_t appended_us;
 };
 void broker_produce(struct broker *broker, struct produce *produce);
 /* The client is gone: `done` will not be called, the struct may go. */
