@@ -11,17 +11,17 @@
 
 struct replication_peer {
     int32_t id;
-    char address[REPLICATION_ADDRESS_BYTES];     /* host:port of its replication port */
+    char address[REPLICATION_ADDRESS_BYTES]; /* host:port of its replication port */
     char client_host[GROUP_HOST_BYTES];
     int client_port;
 };
 struct replication_config {
-    bool enabled;                        /* false: a group of one, no replication port */
+    bool enabled; /* false: a group of one, no replication port */
     int32_t replica_id;
-    bool may_found;                      /* Role is leader or both */
+    bool may_found; /* Role is leader or both */
     char replicate_host[GROUP_HOST_BYTES];
     int replicate_port;
-    char client_host[GROUP_HOST_BYTES];  /* ClientAddress */
+    char client_host[GROUP_HOST_BYTES]; /* ClientAddress */
     int client_port;
     struct replication_peer peers[GROUP_MEMBERS_MAX - 1];
     uint32_t peer_count;

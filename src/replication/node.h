@@ -1,11 +1,13 @@
 /* node.h: one replica of the group: identity, Raft, roles, and the shipping of the log.
  *
- * Stands between the broker (floor 3: it drives roles, high watermarks, appends) and the other replicas (io/rpc.h). The same
- * object runs in the broker and in the simulator: everything outside comes in through interfaces.
+ * Stands between the broker (floor 3: it drives roles, high watermarks, appends) and the other
+ * replicas (io/rpc.h). The same object runs in the broker and in the simulator: everything outside
+ * comes in through interfaces.
  *
- * Roles: STARTING -> FOLLOWER <-> CANDIDATE (in raft) -> LEADER_PENDING (won; claim not committed, tail not synced, coordinators not
- * loaded) -> LEADER (serves) -> FOLLOWER; CARETAKER leads Raft only. A group of one (no Replication block) is LEADER from
- * its start on, with epoch 1 + restarts.  replication.md, replication-wire.md.  Thread: loop.   */
+ * Roles: STARTING -> FOLLOWER <-> CANDIDATE (in raft) -> LEADER_PENDING (won; claim not committed,
+ * tail not synced, coordinators not loaded) -> LEADER (serves) -> FOLLOWER; CARETAKER leads Raft
+ * only. A group of one (no Replication block) is LEADER from its start on, with epoch 1 + restarts.
+ * replication.md, replication-wire.md.  Thread: loop.   */
 #ifndef MOONMQ_REPLICATION_NODE_H
 #define MOONMQ_REPLICATION_NODE_H
 
@@ -25,26 +27,29 @@ struct node_options {
     struct loop *loop;
     struct executor *executor;
     struct file_system *fs;
-    struct rpc_transport *transport;     /* NULL for a group of one */
+    struct rpc_transport *transport; /* NULL for a group of one */
     const char *data_dir;
     uint64_t random_seed;
     struct replication_config config;
-    struct broker *broker;               /* not started; outlives the node */
+    struct broker *broker; /* not started; outlives the node */
 };
 
 /* Installs itself in the broker (broker_set_group). */
 struct node *node_new(const struct node_options *options);
-/* After node_stop() finished, or at once in the simulator's crash: pending jobs never complete then. */
+/* After node_stop() finished, or at once in the simulator's crash: pending jobs never complete
+ * then. */
 void node_free(struct node *node);
 
-/* Reads identity and Raft state, starts the broker (recovery), listens on the replication port, joins the group.
- * `done`: STATUS_OK when it follows or stands; an error (config 78-worthy ones are STATUS_INVALID) is final. */
+/* Reads identity and Raft state, starts the broker (recovery), listens on the replication port,
+ * joins the group. `done`: STATUS_OK when it follows or stands; an error (config 78-worthy ones are
+ * STATUS_INVALID) is final. */
 void node_start(struct node *node, broker_done_fn done, void *context);
 /* SIGTERM: hands leadership over (gives up after 5 s), flushes, stops the broker. */
 void node_stop(struct node *node, broker_done_fn done, void *context);
 
-/* A gap of the loop longer than a heartbeat was noticed: contact is checked before anything queued is served. Also
- * noticed by the node itself from its own timers; a shell that can tell earlier (before it reads sockets) calls this. */
+/* A gap of the loop longer than a heartbeat was noticed: contact is checked before anything queued
+ * is served. Also noticed by the node itself from its own timers; a shell that can tell earlier
+ * (before it reads sockets) calls this. */
 void node_loop_gap(struct node *node, int64_t gap_us);
 
 /* readyz: true, or false with the reason (and which members are missing while founding). */
@@ -59,11 +64,12 @@ struct node_facts {
     int64_t raft_commit_index;
     int32_t epoch, leader_id;
     struct uuid group, incarnation;
-    uint32_t isr_mask;                   /* bit i: members[i] of the view */
-    uint32_t waited_mask;                /* what acks=all waits for */
-    uint64_t elections, leader_changes, isr_shrinks, isr_expands, truncations, fetched_records, alarms;
+    uint32_t isr_mask;    /* bit i: members[i] of the view */
+    uint32_t waited_mask; /* what acks=all waits for */
+    uint64_t elections, leader_changes, isr_shrinks, isr_expands, truncations, fetched_records,
+        alarms;
     struct manifest_version manifest, manifest_committed;
-    int64_t last_failover_us;            /* leader lost (or won) -> serving */
+    int64_t last_failover_us; /* leader lost (or won) -> serving */
 };
 void node_facts(const struct node *node, struct node_facts *out);
 /* Alarms by kind (decisions 25), for moonmq_alarms_total: in a fixed order; false at the end. */
