@@ -85,6 +85,11 @@ struct partition_log *log_store_create(struct log_store *store,
 void log_store_drop(struct log_store *store, struct partition_log *log, bool set_aside,
                     log_done_fn done, void *context);
 
+/* As log_store_drop, but the files stay: log_store_recover() may open them again (a copy that failed for
+ * want of space resumes so). What was queued and is not durable is given up. */
+void log_store_close(struct log_store *store, struct partition_log *log, log_done_fn done,
+                     void *context);
+
 /* Everything appended, assigned and noted before this call is durable when `done` is called with STATUS_OK. */
 void log_store_flush(struct log_store *store, log_done_fn done, void *context);
 /* As flush, and writes high watermarks and log starts: at a clean stop. */
@@ -96,6 +101,7 @@ int64_t log_store_commit_started_us(const struct log_store *store);
 
 struct log_store_stats {
     uint64_t commits, commit_files, appended_bytes, synced_position_writes, cold_reads;
+    uint64_t corrupt_ranges;         /* quarantined since the start, by recovery or by a read */
     int64_t last_commit_us, max_commit_us;
 };
 void log_store_stats(const struct log_store *store, struct log_store_stats *out);

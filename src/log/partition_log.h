@@ -29,6 +29,7 @@ struct log_config {
     int64_t index_interval_bytes;
     int64_t retention_ms, retention_bytes;
     bool delete_old;                 /* cleanup.policy has delete */
+    bool compacted;                  /* cleanup.policy has compact: gaps between offsets are legal */
 };
 
 const char *partition_log_topic(const struct partition_log *log);
@@ -131,11 +132,13 @@ void partition_log_reset(struct partition_log *log, int64_t offset, int32_t epoc
  * follower learns from its leader. Whole segments below it are removed in the background. */
 void partition_log_raise_start(struct partition_log *log, int64_t offset, int64_t high_watermark);
 /* Retention by time and size: what the log start should become (the caller raises it), considering
- * whole sealed segments below `high_watermark` only. */
+ * whole segments below `high_watermark` only; the last one only when all its records have expired (raising
+ * the start past it begins a new one). A wall clock that jumped postpones one pass (F45). */
 int64_t partition_log_retention_start(const struct partition_log *log, int64_t now_wall_ms,
                                       int64_t high_watermark);
 
-/* The high watermark kept on record for the partition: written each second if changed, and at stop. */
+/* The high watermark kept on record for the partition: written each second if changed, and at stop.
+ * After a recovery that cut or lost a tail the one on record may exceed the log end. */
 void partition_log_note_high_watermark(struct partition_log *log, int64_t high_watermark);
 int64_t partition_log_noted_high_watermark(const struct partition_log *log);
 
