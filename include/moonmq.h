@@ -52,59 +52,59 @@ extern "C" {
 /* Positive: the broker's answer, by the numbers of its protocol. Negative: this side. */
 enum moonmq_code {
     MOONMQ_OK = 0,
-    MOONMQ_BAD_REQUEST = 1,           /* refused as malformed, out of range, or not allowed now */
-    MOONMQ_UNKNOWN_OPERATION = 2,     /* this broker does not know the request */
+    MOONMQ_BAD_REQUEST = 1,       /* refused as malformed, out of range, or not allowed now */
+    MOONMQ_UNKNOWN_OPERATION = 2, /* this broker does not know the request */
     MOONMQ_AUTH_FAILED = 4,
-    MOONMQ_TOPIC_MISSING = 5,         /* no such topic or partition */
-    MOONMQ_RATE_LIMITED = 6,          /* a quota or a limit; the text may say when to retry */
-    MOONMQ_INTERNAL = 7,              /* storage, too few replicas in sync, topic exists, … */
-    MOONMQ_BAD_PROTOCOL = 8,          /* version, group or mode do not fit this connection */
-    MOONMQ_TOO_LARGE = 9,             /* more than the broker takes in one frame */
+    MOONMQ_TOPIC_MISSING = 5, /* no such topic or partition */
+    MOONMQ_RATE_LIMITED = 6,  /* a quota or a limit; the text may say when to retry */
+    MOONMQ_INTERNAL = 7,      /* storage, too few replicas in sync, topic exists, … */
+    MOONMQ_BAD_PROTOCOL = 8,  /* version, group or mode do not fit this connection */
+    MOONMQ_TOO_LARGE = 9,     /* more than the broker takes in one frame */
     MOONMQ_INVALID_CONFIG = 17,
-    MOONMQ_TOPIC_FORBIDDEN = 18,      /* an internal topic */
+    MOONMQ_TOPIC_FORBIDDEN = 18, /* an internal topic */
     MOONMQ_NOT_AUTHORIZED = 19,
     MOONMQ_NOT_LEADER = 20,
     MOONMQ_INVALID_PARTITIONS = 21,
 
-    MOONMQ_INVALID_ARGUMENT = -1,     /* the call itself; nothing was sent */
+    MOONMQ_INVALID_ARGUMENT = -1, /* the call itself; nothing was sent */
     MOONMQ_NO_MEMORY = -2,
-    MOONMQ_UNREACHABLE = -3,          /* no bootstrap host led to a leader */
-    MOONMQ_TIMEOUT = -4,              /* no answer in time; a change may or may not be done */
-    MOONMQ_CLOSED = -5,               /* connection lost; a change may or may not be done */
-    MOONMQ_PROTOCOL_ERROR = -6        /* the peer sent what this library cannot understand */
+    MOONMQ_UNREACHABLE = -3,   /* no bootstrap host led to a leader */
+    MOONMQ_TIMEOUT = -4,       /* no answer in time; a change may or may not be done */
+    MOONMQ_CLOSED = -5,        /* connection lost; a change may or may not be done */
+    MOONMQ_PROTOCOL_ERROR = -6 /* the peer sent what this library cannot understand */
 };
 
 struct moonmq_error {
     int code;
-    char text[512];                   /* one sentence; always terminated */
+    char text[512]; /* one sentence; always terminated */
 };
 
 struct moonmq_client;
 
 struct moonmq_options {
-    const char *const *hosts;         /* "host:port" or "[v6]:port"; at least one */
+    const char *const *hosts; /* "host:port" or "[v6]:port"; at least one */
     size_t host_count;
-    const char *user;                 /* NULL: send no credentials (an open broker) */
+    const char *user; /* NULL: send no credentials (an open broker) */
     const char *password;
-    const char *client_name;          /* shown in the broker's logs; NULL: none */
+    const char *client_name; /* shown in the broker's logs; NULL: none */
     const char *client_version;
-    int connect_timeout_ms;           /* TCP and handshake, each host */
-    int request_timeout_ms;           /* each call, reconnecting included */
-    int reconnect_ms_max;             /* how long to look for a leader that was lost; 0: never */
+    int connect_timeout_ms; /* TCP and handshake, each host */
+    int request_timeout_ms; /* each call, reconnecting included */
+    int reconnect_ms_max;   /* how long to look for a leader that was lost; 0: never */
     /* Asynchronous produce: a batch goes out when it holds this much, or at moonmq_poll() and
      * moonmq_flush(); moonmq_produce_async() blocks while the window is full. */
-    uint32_t batch_records_max;       /* 1 .. 10000 */
-    uint32_t batch_bytes_max;         /* below the broker's MaxFrameSize, 1 MiB by default */
-    uint32_t window_batches_max;      /* batches in flight */
+    uint32_t batch_records_max;  /* 1 .. 10000 */
+    uint32_t batch_bytes_max;    /* below the broker's MaxFrameSize, 1 MiB by default */
+    uint32_t window_batches_max; /* batches in flight */
     /* Connect to the given hosts only, leader or not, following no hint. Such a client may only
      * ask moonmq_status() (and, on the leader, moonmq_transfer_leadership()). */
     bool any_replica;
 };
 
-#define MOONMQ_OPTIONS_DEFAULT                                                                     \
-    {                                                                                              \
-        .connect_timeout_ms = 5000, .request_timeout_ms = 30000, .batch_records_max = 1000,        \
-        .batch_bytes_max = 262144, .window_batches_max = 16                                        \
+#define MOONMQ_OPTIONS_DEFAULT                                                              \
+    {                                                                                       \
+        .connect_timeout_ms = 5000, .request_timeout_ms = 30000, .batch_records_max = 1000, \
+        .batch_bytes_max = 262144, .window_batches_max = 16                                 \
     }
 
 /* Connects to the leader and logs in.
@@ -138,7 +138,7 @@ struct moonmq_ack {
     int64_t offset;
 };
 struct moonmq_message {
-    const void *key;                  /* NULL or 0 bytes: no key, the broker spreads */
+    const void *key; /* NULL or 0 bytes: no key, the broker spreads */
     size_t key_bytes;
     const void *value;
     size_t value_bytes;
@@ -147,7 +147,8 @@ struct moonmq_message {
 /* Appends one record and waits until it is acknowledged as the broker's Acks setting demands.
  * ack  may be NULL.
  * MOONMQ_TOPIC_MISSING, MOONMQ_INTERNAL (text: `not enough in-sync replicas: N of M` before the
- * append; otherwise the record may have been appended nevertheless), MOONMQ_TIMEOUT, MOONMQ_CLOSED. */
+ * append; otherwise the record may have been appended nevertheless), MOONMQ_TIMEOUT, MOONMQ_CLOSED.
+ */
 MOONMQ_API int moonmq_produce(struct moonmq_client *client, const char *topic,
                               const struct moonmq_message *message, struct moonmq_ack *ack,
                               struct moonmq_error *error);
@@ -156,7 +157,8 @@ MOONMQ_API int moonmq_produce(struct moonmq_client *client, const char *topic,
  *
  * acks        NULL, or room for `count`.
  * acked       how many records, from the first on, are acknowledged: `count` on success, fewer
- *             (often 0) on failure, when the rest may or may not have been appended. May be NULL. */
+ *             (often 0) on failure, when the rest may or may not have been appended. May be NULL.
+ */
 MOONMQ_API int moonmq_produce_batch(struct moonmq_client *client, const char *topic,
                                     const struct moonmq_message *messages, size_t count,
                                     struct moonmq_ack *acks, size_t *acked,
@@ -164,9 +166,9 @@ MOONMQ_API int moonmq_produce_batch(struct moonmq_client *client, const char *to
 
 /* What became of an asynchronously produced record. */
 struct moonmq_delivery {
-    int code;                         /* MOONMQ_OK, or why it failed for good */
-    const char *text;                 /* of the error; valid during the call */
-    struct moonmq_ack ack;            /* if code is MOONMQ_OK */
+    int code;              /* MOONMQ_OK, or why it failed for good */
+    const char *text;      /* of the error; valid during the call */
+    struct moonmq_ack ack; /* if code is MOONMQ_OK */
 };
 /* Called from inside moonmq_produce_async(), _poll() and _flush(), once for each record, in the
  * order they were produced unless some had to be sent again. Must not call the client. */
@@ -200,12 +202,12 @@ MOONMQ_API size_t moonmq_pending(const struct moonmq_client *client);
 /* ---- consuming ---- */
 
 struct moonmq_record {
-    const char *topic;                /* terminated */
+    const char *topic; /* terminated */
     int32_t partition;
     int64_t offset;
-    int64_t timestamp_ms;             /* Unix time */
+    int64_t timestamp_ms; /* Unix time */
     const void *key;
-    size_t key_bytes;                 /* 0: no key */
+    size_t key_bytes; /* 0: no key */
     const void *value;
     size_t value_bytes;
 };
@@ -215,8 +217,8 @@ struct moonmq_position {
 };
 struct moonmq_next_position {
     int32_t partition;
-    int64_t next_offset;              /* where to read on; may lie past records not shown */
-    int64_t end_offset;               /* one past the last record that can be read by now */
+    int64_t next_offset; /* where to read on; may lie past records not shown */
+    int64_t end_offset;  /* one past the last record that can be read by now */
 };
 struct moonmq_records {
     const struct moonmq_record *records;
@@ -234,10 +236,10 @@ struct moonmq_fetch {
     /* Without a group: exactly these partitions from these offsets; nothing is committed. */
     const struct moonmq_position *positions;
     size_t position_count;
-    uint32_t records_max;             /* 1 .. 10000 */
-    uint32_t bytes_max;               /* 0: the broker's choice; one record always fits */
-    uint32_t wait_ms_max;             /* wait so long for a first record; 0: answer at once */
-    bool read_committed;              /* hide records of unfinished and aborted transactions */
+    uint32_t records_max; /* 1 .. 10000 */
+    uint32_t bytes_max;   /* 0: the broker's choice; one record always fits */
+    uint32_t wait_ms_max; /* wait so long for a first record; 0: answer at once */
+    bool read_committed;  /* hide records of unfinished and aborted transactions */
 };
 
 /* Reads records; none after wait_ms_max is a success with count 0.
@@ -258,13 +260,13 @@ MOONMQ_API int moonmq_commit(struct moonmq_client *client, const char *topic, in
 
 struct moonmq_offsets {
     int32_t partition;
-    int64_t earliest;                 /* oldest record kept */
-    int64_t latest;                   /* one past the last record written */
-    int64_t high_watermark;           /* one past the last record no failover takes back */
+    int64_t earliest;       /* oldest record kept */
+    int64_t latest;         /* one past the last record written */
+    int64_t high_watermark; /* one past the last record no failover takes back */
     int64_t last_stable_offset;
     bool high_watermark_exact, last_stable_known;
-    bool time_found;                  /* of moonmq_offsets_for_time() */
-    int64_t time_offset;              /* first record at or after the time; else `latest` */
+    bool time_found;     /* of moonmq_offsets_for_time() */
+    int64_t time_offset; /* first record at or after the time; else `latest` */
 };
 /* All partitions of a topic, in order; freed with moonmq_offsets_free(). */
 MOONMQ_API int moonmq_list_offsets(struct moonmq_client *client, const char *topic,
@@ -282,7 +284,7 @@ struct moonmq_config_entry {
 };
 struct moonmq_topic {
     const char *name;
-    uint32_t partitions;              /* 0 in a list: not asked for */
+    uint32_t partitions; /* 0 in a list: not asked for */
     const struct moonmq_config_entry *entries;
     size_t entry_count;
 };
@@ -300,8 +302,7 @@ MOONMQ_API int moonmq_alter_topic(struct moonmq_client *client, const char *topi
                                   struct moonmq_error *error);
 /* Freed with moonmq_topic_free(). */
 MOONMQ_API int moonmq_describe_topic(struct moonmq_client *client, const char *topic,
-                                     struct moonmq_topic **description,
-                                     struct moonmq_error *error);
+                                     struct moonmq_topic **description, struct moonmq_error *error);
 MOONMQ_API void moonmq_topic_free(struct moonmq_topic *topic);
 /* Names in ascending order; freed with moonmq_topics_free(). */
 MOONMQ_API int moonmq_list_topics(struct moonmq_client *client, char ***names, size_t *count,
@@ -311,8 +312,7 @@ MOONMQ_API void moonmq_topics_free(char **names, size_t count);
 /* ---- the group ---- */
 
 /* The state of the broker connected to, as JSON; freed with moonmq_text_free(). */
-MOONMQ_API int moonmq_status(struct moonmq_client *client, char **json,
-                             struct moonmq_error *error);
+MOONMQ_API int moonmq_status(struct moonmq_client *client, char **json, struct moonmq_error *error);
 /* Asks the leader to hand over to `replica_id`, or to the best one if -1. The answer comes when the
  * successor leads; this connection is closed right after. */
 MOONMQ_API int moonmq_transfer_leadership(struct moonmq_client *client, int32_t replica_id,

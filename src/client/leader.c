@@ -1,0 +1,177 @@
+/* leader.c: finding the leader (native-protocol.md 5.2) and the handshake (1.5).
+ *
+ * One round asks each host in turn and follows up to three `leader=` hints from it. A client that
+ * lost its leader first asks whom the last not-leader text named.                               */
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/client.h"
+
+#define HINTS_MAX 3
+/* Between two rounds: short at first, a failover takes tens of milliseconds. */
+#define ROUND_PAUSE_MS     20
+#define ROUND_PAUSE_MS_MAX 500
+
+/* ---- handshake ---- */
+
+static int check_welcome(void *context, const struct wire_frame *frame, struct moonmq_error *error)
+{
+    (void)context;
+    if (frame->opcode != WIRE_WELCOME) return MOONMQ_OK;
+    union wire_message message;
+    int code = client_decode(frame, &message, error);
+    if (code != MOONMQ_OK || message.welcome.version == WIRE_PROTOCOL_VERSION) return code;
+    return client_fail(error, MOONMQ_BAD_PROTOCOL, "the broker speaks protocol version %u",
+                       message.welcome.version);
+}
+
+static int say_hello(struct moonmq_client *client, int64_t deadline_us, struct moonmq_error *error)
+{
+    struct wire_hello hello = {
+        .version = WIRE_PROTOCOL_VERSION,
+        .has_purpose = client->any_replica,
+        .purpose = WIRE_PURPOSE_OPERATOR,
+    };
+    struct call call = {.reply_opcode = WIRE_WELCOME, .take = check_welcome};
+    return client_call_once(client, WIRE_HELLO, &hello, &call, deadline_us, error);
+}
+
+static int identify(struct moonmq_client *client, int64_t deadline_us, struct moonmq_error *error)
+{
+    if (client->name == NULL) return MOONMQ_OK;
+    struct wire_identify identify = {
+        .name = wire_text(client->name),
+        .version = wire_text(client->version == NULL ? "0.0.0" : client->version),
+    };
+    struct call call = {.reply_opcode = WIRE_IDENTIFY_ACK};
+    return client_call_once(client, WIRE_IDENTIFY_CLIENT, &identify, &call, deadline_us, error);
+}
+
+static int log_in(struct moonmq_client *client, int64_t deadline_us, struct moonmq_error *error)
+{
+    if (client->user == NULL) return MOONMQ_OK;
+    struct wire_auth auth = {
+        .user = wire_text(client->user),
+        .password = wire_text(client->password == NULL ? "" : client->password),
+    };
+    struct call call = {.reply_opcode = WIRE_AUTH_OK};
+    return client_call_once(client, WIRE_AUTH, &auth, &call, deadline_us, error);
+}
+
+/* ---- one target ---- */
+
+/* Errors come prefixed with the address. */
+static int connect_to(struct moonmq_client *client, const struct address *target,
+                      struct moonmq_error *error)
+{
+    int64_t deadline_us = stream_now_us() + client->connect_timeout_us;
+    stream_close(&client->stream);
+    int code = stream_connect(&client->stream, target, deadline_us, error);
+    if (code != MOONMQ_OK) return code;
+    code = say_hello(client, deadline_us, error);
+    if (code == MOONMQ_OK) code = identify(client, deadline_us, error);
+    if (code == MOONMQ_OK) code = log_in(client, deadline_us, error);
+    if (code == MOONMQ_OK) {
+        client->connected_to = *target;
+        address_format(target, client->connected_text);
+        return MOONMQ_OK;
+    }
+    stream_close(&client->stream);
+    char text[ADDRESS_TEXT_BYTES];
+    client_fail_prefix(error, address_format(target, text));
+    return code;
+}
+
+/* A target, and whom it and those it names point to. */
+static int follow(struct moonmq_client *client, const struct address *first,
+                  struct moonmq_error *error)
+{
+    struct address target = *first;
+    for (int hints = 0;; hints++) {
+        int code = connect_to(client, &target, error);
+        if (code != MOONMQ_NOT_LEADER || client->any_replica) return code;
+        client_note_hint(client, error->text);
+        if (!client->has_hint || hints == HINTS_MAX || address_equal(&client->hint, &target)) {
+            return code;
+        }
+        target = client->hint;
+    }
+}
+
+/* ---- rounds ---- */
+
+/* Would another host, or another round, say otherwise? Wrong credentials stay wrong. */
+static bool is_final(int code)
+{
+    return code == MOONMQ_AUTH_FAILED || code == MOONMQ_BAD_PROTOCOL ||
+           code == MOONMQ_NOT_AUTHORIZED || code == MOONMQ_NO_MEMORY;
+}
+
+static int ask_round(struct moonmq_client *client, struct moonmq_error *error)
+{
+    if (client->has_hint && !client->any_replica) {
+        struct address hint = client->hint;
+        client->has_hint = false;
+        if (follow(client, &hint, error) == MOONMQ_OK) return MOONMQ_OK;
+    }
+    int code = MOONMQ_UNREACHABLE;
+    for (size_t i = 0; i < client->host_count; i++) {
+        code = follow(client, &client->hosts[i], error);
+        if (code == MOONMQ_OK || is_final(code)) return code;
+    }
+    return code;
+}
+
+static int name_failure(int code, struct moonmq_error *error)
+{
+    if (code == MOONMQ_NOT_LEADER || code == MOONMQ_CLOSED || code == MOONMQ_TIMEOUT) {
+        code = MOONMQ_UNREACHABLE;
+    }
+    error->code = code;
+    return code;
+}
+
+int client_find_leader(struct moonmq_client *client, int64_t deadline_us,
+                       struct moonmq_error *error)
+{
+    /* The hint is read from the text, so there must be one. */
+    struct moonmq_error own = {.code = MOONMQ_OK};
+    int pause_ms = ROUND_PAUSE_MS;
+    for (;;) {
+        int code = ask_round(client, &own);
+        if (code == MOONMQ_OK) {
+            client->has_hint = false;
+            client->lost_at_us = 0;
+            producer_connected(client);
+            return MOONMQ_OK;
+        }
+        int64_t left_ms = (deadline_us - stream_now_us()) / 1000;
+        if (left_ms <= 0 || is_final(code)) {
+            code = name_failure(code, &own);
+            if (error != NULL) *error = own;
+            return code;
+        }
+        poll(NULL, 0, pause_ms < left_ms ? pause_ms : (int)left_ms);
+        pause_ms = pause_ms * 2 < ROUND_PAUSE_MS_MAX ? pause_ms * 2 : ROUND_PAUSE_MS_MAX;
+    }
+}
+
+int client_recover(struct moonmq_client *client, int64_t deadline_us, struct moonmq_error *error)
+{
+    if (client->stream.descriptor >= 0) return MOONMQ_OK;
+    if (client->reconnect_us_max == 0) {
+        return client_fail(error, MOONMQ_CLOSED, "not connected: make a new client");
+    }
+    int64_t give_up_us = client->lost_at_us + client->reconnect_us_max;
+    struct moonmq_error why;
+    int code =
+        client_find_leader(client, deadline_us < give_up_us ? deadline_us : give_up_us, &why);
+    if (code == MOONMQ_OK) return MOONMQ_OK;
+    if (!is_final(code) && stream_now_us() < give_up_us) {
+        return client_fail(error, MOONMQ_TIMEOUT, "still looking for the leader: %.440s", why.text);
+    }
+    producer_give_up(client, &why);
+    if (error != NULL) *error = why;
+    return code;
+}

@@ -1,0 +1,215 @@
+/* produce.c: the public functions that append records. */
+#include "client/client.h"
+
+static int check_message(const struct moonmq_message *message, struct moonmq_error *error)
+{
+    if (message->key_bytes <= WIRE_STRING_BYTES_MAX &&
+        message->value_bytes <= WIRE_STRING_BYTES_MAX) {
+        return MOONMQ_OK;
+    }
+    bool is_key = message->key_bytes > WIRE_STRING_BYTES_MAX;
+    return client_fail(error, MOONMQ_INVALID_ARGUMENT,
+                       "a %s of %zu bytes is too large for the native protocol (at most %d)",
+                       is_key ? "key" : "value", is_key ? message->key_bytes : message->value_bytes,
+                       WIRE_STRING_BYTES_MAX);
+}
+
+/* ---- one record ---- */
+
+static int take_ack(void *context, const struct wire_frame *frame, struct moonmq_error *error)
+{
+    struct moonmq_ack *ack = context;
+    if (frame->opcode != WIRE_PRODUCE_ACK) return MOONMQ_OK;
+    union wire_message message;
+    int code = client_decode(frame, &message, error);
+    if (code != MOONMQ_OK || ack == NULL) return code;
+    *ack = (struct moonmq_ack){message.ack.partition, message.ack.offset};
+    return MOONMQ_OK;
+}
+
+int moonmq_produce(struct moonmq_client *client, const char *topic,
+                   const struct moonmq_message *message, struct moonmq_ack *ack,
+                   struct moonmq_error *error)
+{
+    int code = client_check_topic(topic, error);
+    if (code == MOONMQ_OK) code = check_message(message, error);
+    if (code != MOONMQ_OK) return code;
+    struct wire_produce produce = {
+        .topic = wire_text(topic),
+        .key = {message->key, message->key_bytes},
+        .value = {message->value, message->value_bytes},
+    };
+    struct call call = {.reply_opcode = WIRE_PRODUCE_ACK, .take = take_ack, .context = ack};
+    return client_call(client, WIRE_PRODUCE, &produce, &call, true, error);
+}
+
+/* ---- a batch ---- */
+
+struct batch_answer {
+    struct moonmq_ack *acks; /* NULL: not wanted */
+    size_t count;            /* records sent */
+    size_t acked;
+};
+
+static int take_batch_ack(void *context, const struct wire_frame *frame, struct moonmq_error *error)
+{
+    struct batch_answer *answer = context;
+    if (frame->opcode != WIRE_PRODUCE_BATCH_ACK) return MOONMQ_OK;
+    union wire_message message;
+    int code = client_decode(frame, &message, error);
+    if (code != MOONMQ_OK) return code;
+    const struct wire_produce_batch_ack *ack = &message.produce_batch_ack;
+    if (ack->acks.count > answer->count ||
+        (ack->error_code == 0 && ack->acks.count < answer->count)) {
+        return client_fail(error, MOONMQ_PROTOCOL_ERROR, "%u acknowledgements for %zu records",
+                           ack->acks.count, answer->count);
+    }
+    struct wire_cursor cursor;
+    struct wire_ack item;
+    wire_cursor_init(&cursor, &ack->acks, &wire_shape_ack);
+    for (size_t i = 0; wire_cursor_next(&cursor, &item); i++) {
+        if (answer->acks == NULL) break;
+        answer->acks[i] = (struct moonmq_ack){item.partition, item.offset};
+    }
+    if (ack->error_code == 0) {
+        answer->acked = answer->count;
+        return MOONMQ_OK;
+    }
+    /* All of them with an error: appended, but not known to be safe (4.4). */
+    answer->acked = ack->acks.count < answer->count ? ack->acks.count : 0;
+    return client_fail(error, ack->error_code, "%.*s", (int)ack->error_text.bytes,
+                       (const char *)ack->error_text.data);
+}
+
+static int encode_messages(const struct moonmq_message *messages, size_t count,
+                           struct buffer *items, struct moonmq_error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        int code = check_message(&messages[i], error);
+        if (code != MOONMQ_OK) return code;
+        struct wire_key_value item = {
+            .key = {messages[i].key, messages[i].key_bytes},
+            .value = {messages[i].value, messages[i].value_bytes},
+        };
+        wire_put(items, &wire_shape_key_value, &item);
+    }
+    if (!buffer_failed(items)) return MOONMQ_OK;
+    return client_fail(error, MOONMQ_INVALID_ARGUMENT,
+                       "a batch of more than %u bytes does not fit into a frame",
+                       WIRE_CLIENT_BODY_BYTES_MAX);
+}
+
+int moonmq_produce_batch(struct moonmq_client *client, const char *topic,
+                         const struct moonmq_message *messages, size_t count,
+                         struct moonmq_ack *acks, size_t *acked, struct moonmq_error *error)
+{
+    if (acked != NULL) *acked = 0;
+    int code = client_check_topic(topic, error);
+    if (code != MOONMQ_OK) return code;
+    if (count < 1 || count > WIRE_BATCH_RECORDS_MAX) {
+        return client_fail(error, MOONMQ_INVALID_ARGUMENT, "a batch holds 1 to %d records",
+                           WIRE_BATCH_RECORDS_MAX);
+    }
+    struct buffer items;
+    buffer_init(&items, WIRE_CLIENT_BODY_BYTES_MAX - 512);
+    code = encode_messages(messages, count, &items, error);
+    if (code == MOONMQ_OK) {
+        struct wire_produce_batch batch = {
+            .topic = wire_text(topic),
+            .records = {.count = (uint32_t)count, .items = buffer_slice(&items)},
+        };
+        struct batch_answer answer = {.acks = acks, .count = count};
+        struct call call = {
+            .reply_opcode = WIRE_PRODUCE_BATCH_ACK, .take = take_batch_ack, .context = &answer};
+        code = client_call(client, WIRE_PRODUCE_BATCH, &batch, &call, true, error);
+        if (acked != NULL) *acked = answer.acked;
+    }
+    buffer_deinit(&items);
+    return code;
+}
+
+/* ---- asynchronously ---- */
+
+/* Sends, receives, and looks for the leader if need be; waits at most until the deadline. What
+ * fails the call is the end: no leader any more, or reconnecting is not wanted. */
+static int producer_step(struct moonmq_client *client, int64_t deadline_us, bool *progress,
+                         struct moonmq_error *error)
+{
+    *progress = false;
+    struct moonmq_error why;
+    int code = client_recover(client, deadline_us, &why);
+    if (code == MOONMQ_TIMEOUT) return MOONMQ_OK;
+    if (code == MOONMQ_OK) {
+        int64_t due_us = producer_send(client);
+        code = client_pump(client, due_us < deadline_us ? due_us : deadline_us, progress, &why);
+        /* Lost just now, and to be found again: the next step does it. */
+        if (code != MOONMQ_OK && client->reconnect_us_max > 0 && code != MOONMQ_PROTOCOL_ERROR) {
+            return MOONMQ_OK;
+        }
+    }
+    if (code != MOONMQ_OK && error != NULL) *error = why;
+    return code;
+}
+
+int moonmq_produce_async(struct moonmq_client *client, const char *topic,
+                         const struct moonmq_message *message, moonmq_delivery_fn delivered,
+                         void *context, struct moonmq_error *error)
+{
+    int code = client_check_topic(topic, error);
+    if (code == MOONMQ_OK) code = check_message(message, error);
+    if (code != MOONMQ_OK) return code;
+    int64_t deadline_us = 0;
+    while (!producer_has_room(&client->producer)) {
+        if (deadline_us == 0) deadline_us = stream_now_us() + client->request_timeout_us;
+        bool progress;
+        code = producer_step(client, deadline_us, &progress, error);
+        if (code != MOONMQ_OK) return code;
+        if (!producer_has_room(&client->producer) && stream_now_us() >= deadline_us) {
+            return client_fail(error, MOONMQ_TIMEOUT,
+                               "no acknowledgement in time; %zu records are waiting",
+                               client->producer.record_count);
+        }
+    }
+    uint32_t before = client->producer.flight_count;
+    code = producer_add(client, topic, message, delivered, context, error);
+    /* A batch was sealed: on its way with it, while the next one fills. */
+    if (code == MOONMQ_OK && client->producer.flight_count != before) {
+        bool progress;
+        code = producer_step(client, stream_now_us(), &progress, error);
+        /* This record is queued: a connection lost now is told by its delivery. */
+        if (code != MOONMQ_OK) code = MOONMQ_OK;
+    }
+    return code;
+}
+
+int moonmq_poll(struct moonmq_client *client, int timeout_ms, struct moonmq_error *error)
+{
+    int64_t deadline_us = stream_now_us() + (int64_t)timeout_ms * 1000;
+    producer_seal(&client->producer);
+    for (;;) {
+        bool progress;
+        int code = producer_step(client, deadline_us, &progress, error);
+        if (code != MOONMQ_OK || progress || stream_now_us() >= deadline_us) return code;
+    }
+}
+
+int moonmq_flush(struct moonmq_client *client, int timeout_ms, struct moonmq_error *error)
+{
+    int64_t deadline_us = stream_now_us() + (int64_t)timeout_ms * 1000;
+    producer_seal(&client->producer);
+    while (client->producer.record_count > 0) {
+        bool progress;
+        int code = producer_step(client, deadline_us, &progress, error);
+        if (code != MOONMQ_OK) return code;
+        if (client->producer.record_count > 0 && stream_now_us() >= deadline_us) {
+            return client_fail(error, MOONMQ_TIMEOUT, "%zu records are not acknowledged",
+                               client->producer.record_count);
+        }
+    }
+    return MOONMQ_OK;
+}
+
+size_t moonmq_pending(const struct moonmq_client *client)
+{
+    return client->producer.record_count;
+}

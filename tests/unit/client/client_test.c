@@ -1,0 +1,570 @@
+/* libmoonmq against scripted brokers: each test writes down, connection by connection, what the
+ * broker expects and answers. A broker is a thread that plays its script on a port of its own.  */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "moonmq.h"
+#include "native/wire.h"
+
+/* ---- the scripted broker ---- */
+
+struct peer {
+    int descriptor;
+    struct buffer in;
+    struct wire_frame frame; /* the last one received */
+    union wire_message message;
+};
+
+typedef void (*script_fn)(struct peer *peer);
+struct broker {
+    int listener;
+    char address[32];
+    script_fn scripts[4]; /* one a connection, in order */
+    pthread_t thread;
+};
+
+/* Receives one frame and decodes it; cmocka's assertions do not work off the main thread. */
+static uint8_t peer_receive(struct peer *peer)
+{
+    if (peer->frame.frame_bytes > 0) {
+        peer->in.bytes -= peer->frame.frame_bytes;
+        memmove(peer->in.data, peer->in.data + peer->frame.frame_bytes, peer->in.bytes);
+        peer->frame.frame_bytes = 0;
+    }
+    while (wire_frame_parse(peer->in.data, peer->in.bytes, 1 << 20, &peer->frame) == STATUS_AGAIN) {
+        uint8_t bytes[4096];
+        ssize_t count = recv(peer->descriptor, bytes, sizeof(bytes), 0);
+        if (count <= 0) return 0;
+        buffer_put(&peer->in, bytes, (size_t)count);
+    }
+    if (wire_decode(wire_shape_of(peer->frame.opcode), peer->frame.payload, &peer->message, NULL) !=
+        STATUS_OK) {
+        abort();
+    }
+    return peer->frame.opcode;
+}
+
+static void peer_expect(struct peer *peer, uint8_t opcode)
+{
+    uint8_t received = peer_receive(peer);
+    if (received == opcode) return;
+    fprintf(stderr, "expected %s, received %s\n", wire_opcode_name(opcode),
+            wire_opcode_name(received));
+    abort();
+}
+
+static void peer_send(struct peer *peer, uint8_t opcode, const struct wire_id *id,
+                      const void *message)
+{
+    struct buffer out;
+    buffer_init(&out, 0);
+    wire_encode(&out, opcode, id, message);
+    if (send(peer->descriptor, out.data, out.bytes, MSG_NOSIGNAL) != (ssize_t)out.bytes) abort();
+    buffer_deinit(&out);
+}
+
+static void peer_answer(struct peer *peer, uint8_t opcode, const void *message)
+{
+    peer_send(peer, opcode, &peer->frame.id, message);
+}
+
+static void peer_fail(struct peer *peer, uint16_t code, const char *text)
+{
+    struct wire_error_message error = {.code = code, .text = wire_text(text)};
+    peer_answer(peer, WIRE_ERROR, &error);
+}
+
+static void peer_welcome(struct peer *peer)
+{
+    struct wire_welcome welcome = {.version = 1};
+    peer_expect(peer, WIRE_HELLO);
+    peer_answer(peer, WIRE_WELCOME, &welcome);
+}
+
+static void *broker_run(void *context)
+{
+    struct broker *broker = context;
+    for (size_t i = 0; i < 4 && broker->scripts[i] != NULL; i++) {
+        struct peer peer = {.descriptor = accept(broker->listener, NULL, NULL)};
+        buffer_init(&peer.in, 0);
+        broker->scripts[i](&peer);
+        close(peer.descriptor);
+        buffer_deinit(&peer.in);
+    }
+    return NULL;
+}
+
+static void broker_start(struct broker *broker)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof(address);
+    broker->listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(broker->listener, (struct sockaddr *)&address, bytes), 0);
+    assert_int_equal(listen(broker->listener, 8), 0);
+    assert_int_equal(getsockname(broker->listener, (struct sockaddr *)&address, &bytes), 0);
+    snprintf(broker->address, sizeof(broker->address), "127.0.0.1:%d", ntohs(address.sin_port));
+    assert_int_equal(pthread_create(&broker->thread, NULL, broker_run, broker), 0);
+}
+
+static void broker_stop(struct broker *broker)
+{
+    pthread_join(broker->thread, NULL);
+    close(broker->listener);
+}
+
+/* A port where nobody listens. */
+static void nobody(struct broker *broker)
+{
+    broker_start(broker);
+    broker_stop(broker);
+}
+
+static int connect_to(struct broker *broker, int reconnect_ms_max, struct moonmq_client **client,
+                      struct moonmq_error *error)
+{
+    struct moonmq_options options = MOONMQ_OPTIONS_DEFAULT;
+    const char *hosts[] = {broker->address};
+    options.hosts = hosts;
+    options.host_count = 1;
+    options.reconnect_ms_max = reconnect_ms_max;
+    return moonmq_client_new(&options, client, error);
+}
+
+static struct moonmq_client *connected_to(struct broker *broker, int reconnect_ms_max)
+{
+    struct moonmq_client *client = NULL;
+    struct moonmq_error error;
+    if (connect_to(broker, reconnect_ms_max, &client, &error) != MOONMQ_OK) {
+        fail_msg("%s", error.text);
+    }
+    return client;
+}
+
+/* ---- connecting ---- */
+
+static void play_login(struct peer *peer)
+{
+    peer_welcome(peer);
+    struct wire_identify identify = {wire_text("MoonMQ"), wire_text("v0.01")};
+    peer_expect(peer, WIRE_IDENTIFY_CLIENT);
+    peer_answer(peer, WIRE_IDENTIFY_ACK, &identify);
+    peer_expect(peer, WIRE_AUTH);
+    if (memcmp(peer->message.auth.password.data, "secret", 6) != 0) abort();
+    peer_answer(peer, WIRE_AUTH_OK, NULL);
+    peer_expect(peer, WIRE_GOODBYE);
+}
+
+static void handshake_greets_identifies_and_logs_in(void **state)
+{
+    (void)state;
+    struct broker broker = {.scripts = {play_login}};
+    broker_start(&broker);
+    struct moonmq_options options = MOONMQ_OPTIONS_DEFAULT;
+    const char *hosts[] = {"malformed", broker.address};
+    options.hosts = hosts;
+    options.host_count = 2;
+    options.user = "me";
+    options.password = "secret";
+    options.client_name = "test";
+    struct moonmq_client *client;
+    assert_int_equal(moonmq_client_new(&options, &client, NULL), MOONMQ_OK);
+    assert_string_equal(moonmq_client_address(client), broker.address);
+    moonmq_client_free(client);
+    broker_stop(&broker);
+}
+
+static struct broker hinted;
+static void play_follower(struct peer *peer)
+{
+    char text[96];
+    snprintf(text, sizeof(text), "not the leader; leader=%s", hinted.address);
+    peer_expect(peer, WIRE_HELLO);
+    peer_fail(peer, WIRE_CODE_NOT_LEADER, text);
+}
+
+static void play_leader(struct peer *peer)
+{
+    peer_welcome(peer);
+    peer_expect(peer, WIRE_GOODBYE);
+}
+
+static void leader_hint_is_followed(void **state)
+{
+    (void)state;
+    struct broker follower = {.scripts = {play_follower}};
+    hinted = (struct broker){.scripts = {play_leader}};
+    broker_start(&hinted);
+    broker_start(&follower);
+    struct moonmq_client *client = connected_to(&follower, 0);
+    assert_string_equal(moonmq_client_address(client), hinted.address);
+    moonmq_client_free(client);
+    broker_stop(&follower);
+    broker_stop(&hinted);
+}
+
+static void play_no_leader(struct peer *peer)
+{
+    peer_expect(peer, WIRE_HELLO);
+    peer_fail(peer, WIRE_CODE_NOT_LEADER, "not the leader; no leader elected yet");
+}
+
+static void group_without_leader_is_unreachable(void **state)
+{
+    (void)state;
+    struct broker broker = {.scripts = {play_no_leader}};
+    broker_start(&broker);
+    struct moonmq_client *client;
+    struct moonmq_error error;
+    assert_int_equal(connect_to(&broker, 0, &client, &error), MOONMQ_UNREACHABLE);
+    assert_non_null(strstr(error.text, broker.address));
+    assert_non_null(strstr(error.text, "no leader elected yet"));
+    broker_stop(&broker);
+}
+
+static void search_goes_on_while_reconnecting_is_allowed(void **state)
+{
+    (void)state;
+    struct broker broker = {.scripts = {play_no_leader, play_no_leader, play_leader}};
+    broker_start(&broker);
+    moonmq_client_free(connected_to(&broker, 30000));
+    broker_stop(&broker);
+}
+
+static void play_wrong_password(struct peer *peer)
+{
+    struct wire_error_message error = {.code = WIRE_CODE_AUTH_FAILED,
+                                       .text = wire_text("wrong user or password")};
+    peer_welcome(peer);
+    peer_expect(peer, WIRE_AUTH);
+    peer_send(peer, WIRE_ERROR, &wire_id_zero, &error);
+}
+
+static void error_without_correlation_is_the_reason_given(void **state)
+{
+    (void)state;
+    struct broker broker = {.scripts = {play_wrong_password}};
+    broker_start(&broker);
+    struct moonmq_options options = MOONMQ_OPTIONS_DEFAULT;
+    const char *hosts[] = {broker.address};
+    options.hosts = hosts;
+    options.host_count = 1;
+    options.user = "me";
+    options.reconnect_ms_max = 60000;
+    struct moonmq_client *client;
+    struct moonmq_error error;
+    assert_int_equal(moonmq_client_new(&options, &client, &error), MOONMQ_AUTH_FAILED);
+    assert_non_null(strstr(error.text, "wrong user or password"));
+    broker_stop(&broker);
+}
+
+static void refused_connection_names_the_address(void **state)
+{
+    (void)state;
+    struct broker broker = {0};
+    nobody(&broker);
+    struct moonmq_client *client;
+    struct moonmq_error error;
+    assert_int_equal(connect_to(&broker, 0, &client, &error), MOONMQ_UNREACHABLE);
+    assert_non_null(strstr(error.text, broker.address));
+}
+
+/* ---- requests ---- */
+
+static void play_heartbeat_before_ack(struct peer *peer)
+{
+    struct wire_ack ack = {.partition = 2, .offset = 41};
+    struct wire_id id = {{9}};
+    peer_welcome(peer);
+    peer_expect(peer, WIRE_PRODUCE);
+    struct wire_id produce_id = peer->frame.id;
+    peer_send(peer, WIRE_HEARTBEAT_REQ, &id, NULL);
+    peer_expect(peer, WIRE_HEARTBEAT_RESP);
+    if (!wire_id_equal(&peer->frame.id, &id)) abort();
+    peer_send(peer, WIRE_PRODUCE_ACK, &produce_id, &ack);
+    peer_expect(peer, WIRE_GOODBYE);
+}
+
+static void heartbeat_is_answered_while_a_call_waits(void **state)
+{
+    (void)state;
+    struct broker broker = {.scripts = {play_heartbeat_before_ack}};
+    broker_start(&broker);
+    struct moonmq_client *client = connected_to(&broker, 0);
+    struct moonmq_message message = {.value = "v", .value_bytes = 1};
+    struct moonmq_ack ack;
+    assert_int_equal(moonmq_produce(client, "t", &message, &ack, NULL), MOONMQ_OK);
+    assert_int_equal(ack.partition, 2);
+    assert_int_equal(ack.offset, 41);
+    moonmq_client_free(client);
+    broker_stop(&broker);
+}
+
+static void play_close_on_commit(struct peer *peer)
+{
+    peer_welcome(peer);
+    peer_expect(peer, WIRE_COMMIT);
+}
+
+static void lost_change_is_not_repeated(void **state)
+{
+    (void)state;
+    struct broker broker = {.scripts = {play_close_on_commit}};
+    broker_start(&broker);
+    struct moonmq_client *client = connected_to(&broker, 60000);
+    struct moonmq_error error;
+    assert_int_equal(moonmq_commit(client, "t", 0, 5, &error), MOONMQ_CLOSED);
+    moonmq_client_free(client);
+    broker_stop(&broker);
+}
+
+static void play_moved(struct peer *peer)
+{
+    peer_welcome(peer);
+    peer_expect(peer, WIRE_COMMIT);
+    peer_fail(peer, WIRE_CODE_NOT_LEADER, "not the leader; no leader elected yet");
+}
+
+static void play_commit(struct peer *peer)
+{
+    peer_welcome(peer);
+    peer_expect(peer, WIRE_COMMIT);
+    peer_answer(peer, WIRE_OK, NULL);
+    peer_expect(peer, WIRE_GOODBYE);
+}
+
+static void change_refused_by_a_former_leader_is_repeated(void **state)
+{
+    (void)state;
+    struct broker broker = {.scripts = {play_moved, play_commit}};
+    broker_start(&broker);
+    struct moonmq_client *client = connected_to(&broker, 60000);
+    assert_int_equal(moonmq_commit(client, "t", 0, 5, NULL), MOONMQ_OK);
+    moonmq_client_free(client);
+    broker_stop(&broker);
+}
+
+static void play_records(struct peer *peer)
+{
+    struct wire_record record = {.topic = wire_text("t"),
+                                 .partition = 1,
+                                 .offset = 7,
+                                 .timestamp_ms = 123,
+                                 .key = wire_text("k"),
+                                 .value = wire_text("hello")};
+    struct wire_next_position next = {.partition = 1, .next_offset = 8, .end_offset = 20};
+    struct buffer records, positions;
+    buffer_init(&records, 0);
+    buffer_init(&positions, 0);
+    wire_put(&records, &wire_shape_record, &record);
+    wire_put(&positions, &wire_shape_next_position, &next);
+    struct wire_record_batch batch = {.records = {1, buffer_slice(&records)},
+                                      .has_positions = true,
+                                      .positions = {1, buffer_slice(&positions)}};
+    peer_welcome(peer);
+    peer_expect(peer, WIRE_FETCH);
+    if (peer->message.fetch.positions.count != 1) abort();
+    peer_answer(peer, WIRE_RECORD_BATCH, &batch);
+    peer_answer(peer, WIRE_OK, NULL);
+    peer_expect(peer, WIRE_GOODBYE);
+    buffer_deinit(&records);
+    buffer_deinit(&positions);
+}
+
+static void fetch_hands_out_records_and_next_positions(void **state)
+{
+    (void)state;
+    struct broker broker = {.scripts = {play_records}};
+    broker_start(&broker);
+    struct moonmq_client *client = connected_to(&broker, 0);
+    struct moonmq_position position = {.partition = 1, .offset = 7};
+    struct moonmq_fetch fetch = {
+        .topic = "t", .positions = &position, .position_count = 1, .records_max = 10};
+    struct moonmq_records *records;
+    assert_int_equal(moonmq_fetch(client, &fetch, &records, NULL), MOONMQ_OK);
+    moonmq_client_free(client);
+    assert_int_equal(records->count, 1);
+    assert_int_equal(records->records[0].offset, 7);
+    assert_memory_equal(records->records[0].value, "hello", 5);
+    assert_int_equal(records->positions[0].next_offset, 8);
+    assert_int_equal(records->positions[0].end_offset, 20);
+    moonmq_records_free(records);
+    broker_stop(&broker);
+}
+
+/* ---- asynchronous produce ---- */
+
+struct tally {
+    int ok, failed, code;
+    int64_t offsets[16];
+};
+
+static void count_delivery(void *context, const struct moonmq_delivery *delivery)
+{
+    struct tally *tally = context;
+    if (delivery->code == MOONMQ_OK) {
+        tally->offsets[tally->ok++ % 16] = delivery->ack.offset;
+    } else {
+        tally->failed++;
+        tally->code = delivery->code;
+    }
+}
+
+static void produce_some(struct moonmq_client *client, int count, struct tally *tally)
+{
+    for (int i = 0; i < count; i++) {
+        char value[16];
+        struct moonmq_message message = {
+            .value = value, .value_bytes = (size_t)snprintf(value, sizeof(value), "v%d", i)};
+        assert_int_equal(moonmq_produce_async(client, "t", &message, count_delivery, tally, NULL),
+                         MOONMQ_OK);
+    }
+}
+
+static void peer_ack(struct peer *peer, uint32_t count, int64_t first, uint16_t code)
+{
+    struct buffer acks;
+    buffer_init(&acks, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        struct wire_ack ack = {.partition = 0, .offset = first + i};
+        wire_put(&acks, &wire_shape_ack, &ack);
+    }
+    struct wire_produce_batch_ack message = {.acks = {count, buffer_slice(&acks)},
+                                             .error_code = code,
+                                             .error_text = wire_text(code == 0 ? "" : "why")};
+    peer_answer(peer, WIRE_PRODUCE_BATCH_ACK, &message);
+    buffer_deinit(&acks);
+}
+
+static void play_die_with_a_batch(struct peer *peer)
+{
+    peer_welcome(peer);
+    peer_expect(peer, WIRE_PRODUCE_BATCH);
+}
+
+static void play_take_five(struct peer *peer)
+{
+    peer_welcome(peer);
+    peer_expect(peer, WIRE_PRODUCE_BATCH);
+    if (peer->message.produce_batch.records.count != 5) abort();
+    peer_ack(peer, 5, 100, 0);
+    peer_expect(peer, WIRE_GOODBYE);
+}
+
+static void unacknowledged_records_are_sent_again_after_reconnecting(void **state)
+{
+    (void)state;
+    struct broker broker = {.scripts = {play_die_with_a_batch, play_take_five}};
+    broker_start(&broker);
+    struct moonmq_client *client = connected_to(&broker, 60000);
+    struct tally tally = {0};
+    produce_some(client, 5, &tally);
+    assert_int_equal(moonmq_pending(client), 5);
+    assert_int_equal(moonmq_flush(client, 60000, NULL), MOONMQ_OK);
+    assert_int_equal(tally.ok, 5);
+    assert_int_equal(tally.offsets[4], 104);
+    moonmq_client_free(client);
+    broker_stop(&broker);
+}
+
+static void records_in_flight_fail_with_the_connection_by_default(void **state)
+{
+    (void)state;
+    struct broker broker = {.scripts = {play_die_with_a_batch}};
+    broker_start(&broker);
+    struct moonmq_client *client = connected_to(&broker, 0);
+    struct tally tally = {0};
+    produce_some(client, 5, &tally);
+    assert_int_equal(moonmq_flush(client, 60000, NULL), MOONMQ_CLOSED);
+    assert_int_equal(tally.failed, 5);
+    assert_int_equal(tally.code, MOONMQ_CLOSED);
+    assert_int_equal(moonmq_pending(client), 0);
+    moonmq_client_free(client);
+    broker_stop(&broker);
+}
+
+static void play_take_two_then_three(struct peer *peer)
+{
+    peer_welcome(peer);
+    peer_expect(peer, WIRE_PRODUCE_BATCH);
+    peer_ack(peer, 2, 10, WIRE_CODE_INTERNAL);
+    peer_expect(peer, WIRE_PRODUCE_BATCH);
+    if (peer->message.produce_batch.records.count != 3) abort();
+    struct wire_cursor cursor;
+    struct wire_key_value first;
+    wire_cursor_init(&cursor, &peer->message.produce_batch.records, &wire_shape_key_value);
+    if (!wire_cursor_next(&cursor, &first) || memcmp(first.value.data, "v2", 2) != 0) abort();
+    peer_ack(peer, 3, 12, 0);
+    peer_expect(peer, WIRE_GOODBYE);
+}
+
+static void only_the_rest_of_a_partly_taken_batch_is_sent_again(void **state)
+{
+    (void)state;
+    struct broker broker = {.scripts = {play_take_two_then_three}};
+    broker_start(&broker);
+    struct moonmq_client *client = connected_to(&broker, 60000);
+    struct tally tally = {0};
+    produce_some(client, 5, &tally);
+    assert_int_equal(moonmq_flush(client, 60000, NULL), MOONMQ_OK);
+    assert_int_equal(tally.ok, 5);
+    assert_int_equal(tally.offsets[2], 12);
+    moonmq_client_free(client);
+    broker_stop(&broker);
+}
+
+static void play_unsure_about_all(struct peer *peer)
+{
+    peer_welcome(peer);
+    peer_expect(peer, WIRE_PRODUCE_BATCH);
+    peer_ack(peer, 5, 10, WIRE_CODE_INTERNAL);
+    peer_expect(peer, WIRE_GOODBYE);
+}
+
+static void batch_acknowledged_whole_with_an_error_counts_for_nothing(void **state)
+{
+    (void)state;
+    struct broker broker = {.scripts = {play_unsure_about_all}};
+    broker_start(&broker);
+    struct moonmq_client *client = connected_to(&broker, 0);
+    struct tally tally = {0};
+    produce_some(client, 5, &tally);
+    assert_int_equal(moonmq_flush(client, 60000, NULL), MOONMQ_OK);
+    assert_int_equal(tally.failed, 5);
+    assert_int_equal(tally.code, MOONMQ_INTERNAL);
+    moonmq_client_free(client);
+    broker_stop(&broker);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(handshake_greets_identifies_and_logs_in),
+        cmocka_unit_test(leader_hint_is_followed),
+        cmocka_unit_test(group_without_leader_is_unreachable),
+        cmocka_unit_test(search_goes_on_while_reconnecting_is_allowed),
+        cmocka_unit_test(error_without_correlation_is_the_reason_given),
+        cmocka_unit_test(refused_connection_names_the_address),
+        cmocka_unit_test(heartbeat_is_answered_while_a_call_waits),
+        cmocka_unit_test(lost_change_is_not_repeated),
+        cmocka_unit_test(change_refused_by_a_former_leader_is_repeated),
+        cmocka_unit_test(fetch_hands_out_records_and_next_positions),
+        cmocka_unit_test(unacknowledged_records_are_sent_again_after_reconnecting),
+        cmocka_unit_test(records_in_flight_fail_with_the_connection_by_default),
+        cmocka_unit_test(only_the_rest_of_a_partly_taken_batch_is_sent_again),
+        cmocka_unit_test(batch_acknowledged_whole_with_an_error_counts_for_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
