@@ -15,7 +15,7 @@ static bool port_parse(const char *text, char out[6])
     return true;
 }
 
-bool address_parse(const char *text, struct address *out)
+bool client_address_parse(const char *text, struct client_address *out)
 {
     const char *host = text;
     const char *colon = strrchr(text, ':');
@@ -34,14 +34,16 @@ bool address_parse(const char *text, struct address *out)
     return port_parse(colon + 1, out->port);
 }
 
-const char *address_format(const struct address *address, char text[ADDRESS_TEXT_BYTES])
+const char *client_address_format(const struct client_address *address,
+                                  char text[CLIENT_ADDRESS_TEXT_BYTES])
 {
     bool is_v6 = strchr(address->host, ':') != NULL;
-    snprintf(text, ADDRESS_TEXT_BYTES, is_v6 ? "[%s]:%s" : "%s:%s", address->host, address->port);
+    snprintf(text, CLIENT_ADDRESS_TEXT_BYTES, is_v6 ? "[%s]:%s" : "%s:%s", address->host,
+             address->port);
     return text;
 }
 
-bool address_equal(const struct address *a, const struct address *b)
+bool client_address_equal(const struct client_address *a, const struct client_address *b)
 {
     return strcmp(a->host, b->host) == 0 && strcmp(a->port, b->port) == 0;
 }

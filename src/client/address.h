@@ -5,17 +5,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define ADDRESS_TEXT_BYTES 272 /* a host name, brackets, colon, port, NUL */
+#define CLIENT_ADDRESS_TEXT_BYTES 272 /* a host name, brackets, colon, port, NUL */
 
-struct address {
+struct client_address {
     char host[256];
     char port[6];
 };
 
 /* False unless `text` is host:port or [v6]:port with a port of 1 .. 65535, digits only. */
-bool address_parse(const char *text, struct address *out);
-/* The text address_parse() takes. */
-const char *address_format(const struct address *address, char text[ADDRESS_TEXT_BYTES]);
-bool address_equal(const struct address *a, const struct address *b);
+bool client_address_parse(const char *text, struct client_address *out);
+/* The text client_address_parse() takes. */
+const char *client_address_format(const struct client_address *address,
+                                  char text[CLIENT_ADDRESS_TEXT_BYTES]);
+bool client_address_equal(const struct client_address *a, const struct client_address *b);
 
 #endif

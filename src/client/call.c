@@ -15,7 +15,7 @@ int client_call_once(struct moonmq_client *client, uint8_t opcode, const void *m
     while (code == MOONMQ_OK && !call->done) {
         bool progress;
         code = client_pump(client, deadline_us, &progress, error);
-        if (code == MOONMQ_OK && !call->done && stream_now_us() >= deadline_us) {
+        if (code == MOONMQ_OK && !call->done && client_stream_now_us() >= deadline_us) {
             code = client_fail(error, MOONMQ_TIMEOUT, "no answer to %s in time",
                                wire_opcode_name(opcode));
         }
@@ -39,7 +39,7 @@ static bool may_repeat(const struct moonmq_client *client, const struct call *ca
 int client_call(struct moonmq_client *client, uint8_t opcode, const void *message,
                 struct call *call, bool repeatable, struct moonmq_error *error)
 {
-    int64_t deadline_us = stream_now_us() + client->request_timeout_us;
+    int64_t deadline_us = client_stream_now_us() + client->request_timeout_us;
     struct moonmq_error why = {.code = MOONMQ_OK};
     for (;;) {
         int code = client_recover(client, deadline_us, &why);
@@ -49,7 +49,7 @@ int client_call(struct moonmq_client *client, uint8_t opcode, const void *messag
             if (code == MOONMQ_NOT_LEADER && client->stream.descriptor >= 0) {
                 client_drop_connection(client, &why);
             }
-            if (may_repeat(client, call, code, repeatable) && stream_now_us() < deadline_us)
+            if (may_repeat(client, call, code, repeatable) && client_stream_now_us() < deadline_us)
                 continue;
         }
         if (code != MOONMQ_OK && error != NULL) *error = why;

@@ -56,7 +56,7 @@ static int copy_hosts(struct moonmq_client *client, const struct moonmq_options 
     if (client->hosts == NULL) return client_fail(error, MOONMQ_NO_MEMORY, "no memory for hosts");
     for (size_t i = 0; i < options->host_count; i++) {
         if (options->hosts[i] != NULL &&
-            address_parse(options->hosts[i], &client->hosts[client->host_count])) {
+            client_address_parse(options->hosts[i], &client->hosts[client->host_count])) {
             client->host_count++;
         }
     }
@@ -94,8 +94,8 @@ int moonmq_client_new(const struct moonmq_options *options, struct moonmq_client
     if (code != MOONMQ_OK) return code;
     struct moonmq_client *client = calloc(1, sizeof(*client));
     if (client == NULL) return client_fail(error, MOONMQ_NO_MEMORY, "no memory for a client");
-    stream_init(&client->stream);
-    producer_init(&client->producer, options);
+    client_stream_init(&client->stream);
+    client_producer_init(&client->producer, options);
     client->connect_timeout_us = (int64_t)options->connect_timeout_ms * 1000;
     client->request_timeout_us = (int64_t)options->request_timeout_ms * 1000;
     client->reconnect_us_max = (int64_t)options->reconnect_ms_max * 1000;
@@ -106,7 +106,7 @@ int moonmq_client_new(const struct moonmq_options *options, struct moonmq_client
     code = copy_texts(client, options, error);
     if (code == MOONMQ_OK) code = copy_hosts(client, options, error);
     if (code == MOONMQ_OK) {
-        code = client_find_leader(client, stream_now_us() + client->reconnect_us_max, error);
+        code = client_find_leader(client, client_stream_now_us() + client->reconnect_us_max, error);
     }
     if (code == MOONMQ_OK) {
         *out = client;
@@ -129,15 +129,15 @@ static void say_goodbye(struct moonmq_client *client)
     struct wire_id id = client_next_id(client);
     wire_encode(&client->stream.out, WIRE_GOODBYE, &id, NULL);
     bool progress;
-    (void)client_pump(client, stream_now_us(), &progress, NULL);
+    (void)client_pump(client, client_stream_now_us(), &progress, NULL);
 }
 
 void moonmq_client_free(struct moonmq_client *client)
 {
     if (client == NULL) return;
-    producer_deinit(&client->producer);
+    client_producer_deinit(&client->producer);
     say_goodbye(client);
-    stream_close(&client->stream);
+    client_stream_close(&client->stream);
     free(client->hosts);
     free(client->user);
     free_secret(client->password);
@@ -186,7 +186,7 @@ static int take_unsolicited(struct moonmq_client *client, const struct wire_fram
     union wire_message message;
     int code = client_decode(frame, &message, error);
     if (code == MOONMQ_OK) code = client_fail_broker(error, &message.error);
-    stream_close(&client->stream);
+    client_stream_close(&client->stream);
     return code;
 }
 
@@ -215,7 +215,7 @@ static int take_frame(void *context, const struct wire_frame *frame, struct moon
         return take_answer(client->call, frame, error);
     }
     /* What is nobody's answers a call that gave up waiting. */
-    return producer_take(client, frame, error);
+    return client_producer_take(client, frame, error);
 }
 
 int client_pump(struct moonmq_client *client, int64_t deadline_us, bool *progress,
@@ -223,7 +223,8 @@ int client_pump(struct moonmq_client *client, int64_t deadline_us, bool *progres
 {
     /* Errors steer what happens next, so they are kept also for a caller who does not look. */
     struct moonmq_error kept = {.code = MOONMQ_OK};
-    int code = stream_pump(&client->stream, deadline_us, take_frame, client, progress, &kept);
+    int code =
+        client_stream_pump(&client->stream, deadline_us, take_frame, client, progress, &kept);
     if (error != NULL && kept.code != MOONMQ_OK) *error = kept;
     if (code != MOONMQ_OK) client_drop_connection(client, &kept);
     return code;
@@ -231,18 +232,18 @@ int client_pump(struct moonmq_client *client, int64_t deadline_us, bool *progres
 
 void client_note_hint(struct moonmq_client *client, const char *text)
 {
-    char hint[ADDRESS_TEXT_BYTES];
-    client->has_hint =
-        wire_leader_hint(wire_text(text), hint, sizeof(hint)) && address_parse(hint, &client->hint);
+    char hint[CLIENT_ADDRESS_TEXT_BYTES];
+    client->has_hint = wire_leader_hint(wire_text(text), hint, sizeof(hint)) &&
+                       client_address_parse(hint, &client->hint);
 }
 
 void client_drop_connection(struct moonmq_client *client, const struct moonmq_error *why)
 {
-    stream_close(&client->stream);
+    client_stream_close(&client->stream);
     /* Failed attempts to connect again do not renew the time that there is for them. */
-    if (client->lost_at_us == 0) client->lost_at_us = stream_now_us();
+    if (client->lost_at_us == 0) client->lost_at_us = client_stream_now_us();
     if (why->code == MOONMQ_NOT_LEADER) client_note_hint(client, why->text);
-    producer_connection_lost(client, why);
+    client_producer_connection_lost(client, why);
 }
 
 int client_check_topic(const char *topic, struct moonmq_error *error)

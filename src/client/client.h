@@ -28,34 +28,35 @@ struct call {
     struct wire_id id;
     uint8_t reply_opcode; /* what ends it, besides ERROR */
     /* Takes a frame of the answer, `reply_opcode` last. NULL: nothing in it is of interest. */
-    stream_frame_fn take;
+    client_stream_frame_fn take;
     void *context;
     bool done;
     int code;
 };
 
 struct moonmq_client {
-    struct address *hosts;
+    struct client_address *hosts;
     size_t host_count;
     char *user, *password, *name, *version; /* NULL: not given */
     int64_t connect_timeout_us, request_timeout_us, reconnect_us_max;
     bool any_replica;
 
-    struct stream stream;
-    struct address connected_to;
-    char connected_text[ADDRESS_TEXT_BYTES];
+    struct client_stream stream;
+    struct client_address connected_to;
+    char connected_text[CLIENT_ADDRESS_TEXT_BYTES];
     bool has_hint;
-    struct address hint;  /* who leads, by the last not-leader text */
-    int64_t lost_at_us;   /* 0: connected, or never was */
-    uint8_t id_prefix[8]; /* random; with next_id a correlation id that is never zero */
+    struct client_address hint; /* who leads, by the last not-leader text */
+    int64_t lost_at_us;         /* 0: connected, or never was */
+    uint8_t id_prefix[8];       /* random; with next_id a correlation id that is never zero */
     uint64_t next_id;
     struct call *call; /* the one in progress, or NULL */
-    struct producer producer;
+    struct client_producer producer;
 };
 
 struct wire_id client_next_id(struct moonmq_client *client);
 
-/* One stream_pump() with this client's dispatch. A zero-id ERROR closes the stream and is returned.
+/* One client_stream_pump() with this client's dispatch. A zero-id ERROR closes the stream and is
+ * returned.
  */
 int client_pump(struct moonmq_client *client, int64_t deadline_us, bool *progress,
                 struct moonmq_error *error);

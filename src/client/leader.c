@@ -62,37 +62,38 @@ static int log_in(struct moonmq_client *client, int64_t deadline_us, struct moon
 /* ---- one target ---- */
 
 /* Errors come prefixed with the address. */
-static int connect_to(struct moonmq_client *client, const struct address *target,
+static int connect_to(struct moonmq_client *client, const struct client_address *target,
                       struct moonmq_error *error)
 {
-    int64_t deadline_us = stream_now_us() + client->connect_timeout_us;
-    stream_close(&client->stream);
-    int code = stream_connect(&client->stream, target, deadline_us, error);
+    int64_t deadline_us = client_stream_now_us() + client->connect_timeout_us;
+    client_stream_close(&client->stream);
+    int code = client_stream_connect(&client->stream, target, deadline_us, error);
     if (code != MOONMQ_OK) return code;
     code = say_hello(client, deadline_us, error);
     if (code == MOONMQ_OK) code = identify(client, deadline_us, error);
     if (code == MOONMQ_OK) code = log_in(client, deadline_us, error);
     if (code == MOONMQ_OK) {
         client->connected_to = *target;
-        address_format(target, client->connected_text);
+        client_address_format(target, client->connected_text);
         return MOONMQ_OK;
     }
-    stream_close(&client->stream);
-    char text[ADDRESS_TEXT_BYTES];
-    client_fail_prefix(error, address_format(target, text));
+    client_stream_close(&client->stream);
+    char text[CLIENT_ADDRESS_TEXT_BYTES];
+    client_fail_prefix(error, client_address_format(target, text));
     return code;
 }
 
 /* A target, and whom it and those it names point to. */
-static int follow(struct moonmq_client *client, const struct address *first,
+static int follow(struct moonmq_client *client, const struct client_address *first,
                   struct moonmq_error *error)
 {
-    struct address target = *first;
+    struct client_address target = *first;
     for (int hints = 0;; hints++) {
         int code = connect_to(client, &target, error);
         if (code != MOONMQ_NOT_LEADER || client->any_replica) return code;
         client_note_hint(client, error->text);
-        if (!client->has_hint || hints == HINTS_MAX || address_equal(&client->hint, &target)) {
+        if (!client->has_hint || hints == HINTS_MAX ||
+            client_address_equal(&client->hint, &target)) {
             return code;
         }
         target = client->hint;
@@ -111,7 +112,7 @@ static bool is_final(int code)
 static int ask_round(struct moonmq_client *client, struct moonmq_error *error)
 {
     if (client->has_hint && !client->any_replica) {
-        struct address hint = client->hint;
+        struct client_address hint = client->hint;
         client->has_hint = false;
         if (follow(client, &hint, error) == MOONMQ_OK) return MOONMQ_OK;
     }
@@ -143,10 +144,10 @@ int client_find_leader(struct moonmq_client *client, int64_t deadline_us,
         if (code == MOONMQ_OK) {
             client->has_hint = false;
             client->lost_at_us = 0;
-            producer_connected(client);
+            client_producer_connected(client);
             return MOONMQ_OK;
         }
-        int64_t left_ms = (deadline_us - stream_now_us()) / 1000;
+        int64_t left_ms = (deadline_us - client_stream_now_us()) / 1000;
         if (left_ms <= 0 || is_final(code)) {
             code = name_failure(code, &own);
             if (error != NULL) *error = own;
@@ -168,10 +169,10 @@ int client_recover(struct moonmq_client *client, int64_t deadline_us, struct moo
     int code =
         client_find_leader(client, deadline_us < give_up_us ? deadline_us : give_up_us, &why);
     if (code == MOONMQ_OK) return MOONMQ_OK;
-    if (!is_final(code) && stream_now_us() < give_up_us) {
+    if (!is_final(code) && client_stream_now_us() < give_up_us) {
         return client_fail(error, MOONMQ_TIMEOUT, "still looking for the leader: %.440s", why.text);
     }
-    producer_give_up(client, &why);
+    client_producer_give_up(client, &why);
     if (error != NULL) *error = why;
     return code;
 }

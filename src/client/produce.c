@@ -140,7 +140,7 @@ static int producer_step(struct moonmq_client *client, int64_t deadline_us, bool
     int code = client_recover(client, deadline_us, &why);
     if (code == MOONMQ_TIMEOUT) return MOONMQ_OK;
     if (code == MOONMQ_OK) {
-        int64_t due_us = producer_send(client);
+        int64_t due_us = client_producer_send(client);
         code = client_pump(client, due_us < deadline_us ? due_us : deadline_us, progress, &why);
         /* Lost just now, and to be found again: the next step does it. */
         if (code != MOONMQ_OK && client->reconnect_us_max > 0 && code != MOONMQ_PROTOCOL_ERROR) {
@@ -159,23 +159,23 @@ int moonmq_produce_async(struct moonmq_client *client, const char *topic,
     if (code == MOONMQ_OK) code = check_message(message, error);
     if (code != MOONMQ_OK) return code;
     int64_t deadline_us = 0;
-    while (!producer_has_room(&client->producer)) {
-        if (deadline_us == 0) deadline_us = stream_now_us() + client->request_timeout_us;
+    while (!client_producer_has_room(&client->producer)) {
+        if (deadline_us == 0) deadline_us = client_stream_now_us() + client->request_timeout_us;
         bool progress;
         code = producer_step(client, deadline_us, &progress, error);
         if (code != MOONMQ_OK) return code;
-        if (!producer_has_room(&client->producer) && stream_now_us() >= deadline_us) {
+        if (!client_producer_has_room(&client->producer) && client_stream_now_us() >= deadline_us) {
             return client_fail(error, MOONMQ_TIMEOUT,
                                "no acknowledgement in time; %zu records are waiting",
                                client->producer.record_count);
         }
     }
     uint32_t before = client->producer.flight_count;
-    code = producer_add(client, topic, message, delivered, context, error);
+    code = client_producer_add(client, topic, message, delivered, context, error);
     /* A batch was sealed: on its way with it, while the next one fills. */
     if (code == MOONMQ_OK && client->producer.flight_count != before) {
         bool progress;
-        code = producer_step(client, stream_now_us(), &progress, error);
+        code = producer_step(client, client_stream_now_us(), &progress, error);
         /* This record is queued: a connection lost now is told by its delivery. */
         if (code != MOONMQ_OK) code = MOONMQ_OK;
     }
@@ -184,24 +184,24 @@ int moonmq_produce_async(struct moonmq_client *client, const char *topic,
 
 int moonmq_poll(struct moonmq_client *client, int timeout_ms, struct moonmq_error *error)
 {
-    int64_t deadline_us = stream_now_us() + (int64_t)timeout_ms * 1000;
-    producer_seal(&client->producer);
+    int64_t deadline_us = client_stream_now_us() + (int64_t)timeout_ms * 1000;
+    client_producer_seal(&client->producer);
     for (;;) {
         bool progress;
         int code = producer_step(client, deadline_us, &progress, error);
-        if (code != MOONMQ_OK || progress || stream_now_us() >= deadline_us) return code;
+        if (code != MOONMQ_OK || progress || client_stream_now_us() >= deadline_us) return code;
     }
 }
 
 int moonmq_flush(struct moonmq_client *client, int timeout_ms, struct moonmq_error *error)
 {
-    int64_t deadline_us = stream_now_us() + (int64_t)timeout_ms * 1000;
-    producer_seal(&client->producer);
+    int64_t deadline_us = client_stream_now_us() + (int64_t)timeout_ms * 1000;
+    client_producer_seal(&client->producer);
     while (client->producer.record_count > 0) {
         bool progress;
         int code = producer_step(client, deadline_us, &progress, error);
         if (code != MOONMQ_OK) return code;
-        if (client->producer.record_count > 0 && stream_now_us() >= deadline_us) {
+        if (client->producer.record_count > 0 && client_stream_now_us() >= deadline_us) {
             return client_fail(error, MOONMQ_TIMEOUT, "%zu records are not acknowledged",
                                client->producer.record_count);
         }

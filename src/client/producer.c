@@ -32,9 +32,9 @@ struct flight {
     int64_t refused_at_us; /* of the first refusal in a row; 0: none */
 };
 
-void producer_init(struct producer *producer, const struct moonmq_options *options)
+void client_producer_init(struct client_producer *producer, const struct moonmq_options *options)
 {
-    *producer = (struct producer){
+    *producer = (struct client_producer){
         .batch_records_max = options->batch_records_max,
         .batch_bytes_max = options->batch_bytes_max,
         .window_batches_max = options->window_batches_max,
@@ -49,7 +49,7 @@ static void flight_free(struct flight *flight)
     free(flight);
 }
 
-void producer_deinit(struct producer *producer)
+void client_producer_deinit(struct client_producer *producer)
 {
     while (producer->first != NULL) {
         struct flight *flight = producer->first;
@@ -63,13 +63,13 @@ void producer_deinit(struct producer *producer)
 
 /* ---- queueing ---- */
 
-bool producer_has_room(const struct producer *producer)
+bool client_producer_has_room(const struct client_producer *producer)
 {
     if (producer->flight_count < producer->window_batches_max) return true;
     return producer->last != NULL && producer->last->state == FLIGHT_FILLING;
 }
 
-static struct flight *flight_new(struct producer *producer, const char *topic)
+static struct flight *flight_new(struct client_producer *producer, const char *topic)
 {
     struct flight *flight = calloc(1, sizeof(*flight));
     if (flight == NULL) return NULL;
@@ -89,7 +89,7 @@ static struct flight *flight_new(struct producer *producer, const char *topic)
     return flight;
 }
 
-void producer_seal(struct producer *producer)
+void client_producer_seal(struct client_producer *producer)
 {
     struct flight *flight = producer->last;
     if (flight == NULL || flight->state != FLIGHT_FILLING) return;
@@ -97,7 +97,7 @@ void producer_seal(struct producer *producer)
     flight->ready_at_us = 0;
 }
 
-static bool flight_takes(const struct producer *producer, const struct flight *flight,
+static bool flight_takes(const struct client_producer *producer, const struct flight *flight,
                          const char *topic, size_t record_bytes)
 {
     return flight != NULL && flight->state == FLIGHT_FILLING && strcmp(flight->topic, topic) == 0 &&
@@ -122,14 +122,14 @@ static int no_memory(struct moonmq_error *error)
     return client_fail(error, MOONMQ_NO_MEMORY, "no memory for a record");
 }
 
-int producer_add(struct moonmq_client *client, const char *topic,
-                 const struct moonmq_message *message, moonmq_delivery_fn delivered, void *context,
-                 struct moonmq_error *error)
+int client_producer_add(struct moonmq_client *client, const char *topic,
+                        const struct moonmq_message *message, moonmq_delivery_fn delivered,
+                        void *context, struct moonmq_error *error)
 {
-    struct producer *producer = &client->producer;
+    struct client_producer *producer = &client->producer;
     size_t record_bytes = 8 + message->key_bytes + message->value_bytes;
     if (!flight_takes(producer, producer->last, topic, record_bytes)) {
-        producer_seal(producer);
+        client_producer_seal(producer);
         if (flight_new(producer, topic) == NULL) return no_memory(error);
     }
     struct flight *flight = producer->last;
@@ -149,7 +149,7 @@ int producer_add(struct moonmq_client *client, const char *topic,
     producer->record_count++;
     if (flight->slot_count == producer->batch_records_max ||
         flight->items.bytes >= producer->batch_bytes_max) {
-        producer_seal(producer);
+        client_producer_seal(producer);
     }
     return MOONMQ_OK;
 }
@@ -169,18 +169,18 @@ static void flight_send(struct moonmq_client *client, struct flight *flight)
     wire_encode(&client->stream.out, WIRE_PRODUCE_BATCH, &flight->id, &batch);
 }
 
-int64_t producer_send(struct moonmq_client *client)
+int64_t client_producer_send(struct moonmq_client *client)
 {
     int64_t next_us = INT64_MAX;
     if (client->stream.descriptor < 0) return next_us;
-    int64_t now_us = stream_now_us();
+    int64_t now_us = client_stream_now_us();
     for (struct flight *flight = client->producer.first; flight != NULL; flight = flight->next) {
         if (flight->state != FLIGHT_READY) continue;
         if (flight->ready_at_us > now_us) {
             if (flight->ready_at_us < next_us) next_us = flight->ready_at_us;
             continue;
         }
-        if (stream_unsent(&client->stream) > UNSENT_BYTES_MAX) break;
+        if (client_stream_unsent(&client->stream) > UNSENT_BYTES_MAX) break;
         flight_send(client, flight);
     }
     return next_us;
@@ -188,7 +188,7 @@ int64_t producer_send(struct moonmq_client *client)
 
 /* ---- outcomes ---- */
 
-static void flight_remove(struct producer *producer, struct flight *flight)
+static void flight_remove(struct client_producer *producer, struct flight *flight)
 {
     struct flight **link = &producer->first;
     struct flight *previous = NULL;
@@ -202,7 +202,7 @@ static void flight_remove(struct producer *producer, struct flight *flight)
     flight_free(flight);
 }
 
-static void deliver_next(struct producer *producer, struct flight *flight,
+static void deliver_next(struct client_producer *producer, struct flight *flight,
                          const struct moonmq_delivery *delivery)
 {
     struct record_slot slot = flight->slots[flight->delivered++];
@@ -210,7 +210,7 @@ static void deliver_next(struct producer *producer, struct flight *flight,
     if (slot.delivered != NULL) slot.delivered(slot.context, delivery);
 }
 
-static void flight_fail(struct producer *producer, struct flight *flight,
+static void flight_fail(struct client_producer *producer, struct flight *flight,
                         const struct moonmq_error *why)
 {
     struct moonmq_delivery delivery = {
@@ -230,7 +230,7 @@ static bool may_pass(int code)
 static void flight_refused(struct moonmq_client *client, struct flight *flight,
                            const struct moonmq_error *why)
 {
-    int64_t now_us = stream_now_us();
+    int64_t now_us = client_stream_now_us();
     if (flight->refused_at_us == 0) flight->refused_at_us = now_us;
     if (!may_pass(why->code) || now_us - flight->refused_at_us >= client->reconnect_us_max) {
         flight_fail(&client->producer, flight, why);
@@ -240,7 +240,7 @@ static void flight_refused(struct moonmq_client *client, struct flight *flight,
     flight->ready_at_us = why->code == MOONMQ_NOT_LEADER ? now_us : now_us + RETRY_PAUSE_US;
 }
 
-static bool flight_deliver_acks(struct producer *producer, struct flight *flight,
+static bool flight_deliver_acks(struct client_producer *producer, struct flight *flight,
                                 const struct wire_list *acks)
 {
     if (acks->count > flight->slot_count - flight->delivered) return false;
@@ -287,8 +287,8 @@ static int flight_take_ack(struct moonmq_client *client, struct flight *flight,
     return MOONMQ_OK;
 }
 
-int producer_take(struct moonmq_client *client, const struct wire_frame *frame,
-                  struct moonmq_error *error)
+int client_producer_take(struct moonmq_client *client, const struct wire_frame *frame,
+                         struct moonmq_error *error)
 {
     struct flight *flight = client->producer.first;
     while (flight != NULL &&
@@ -316,17 +316,17 @@ int producer_take(struct moonmq_client *client, const struct wire_frame *frame,
 
 /* ---- connections ---- */
 
-void producer_give_up(struct moonmq_client *client, const struct moonmq_error *why)
+void client_producer_give_up(struct moonmq_client *client, const struct moonmq_error *why)
 {
     while (client->producer.first != NULL) {
         flight_fail(&client->producer, client->producer.first, why);
     }
 }
 
-void producer_connection_lost(struct moonmq_client *client, const struct moonmq_error *why)
+void client_producer_connection_lost(struct moonmq_client *client, const struct moonmq_error *why)
 {
     if (client->reconnect_us_max == 0) {
-        producer_give_up(client, why);
+        client_producer_give_up(client, why);
         return;
     }
     for (struct flight *flight = client->producer.first; flight != NULL; flight = flight->next) {
@@ -336,7 +336,7 @@ void producer_connection_lost(struct moonmq_client *client, const struct moonmq_
     }
 }
 
-void producer_connected(struct moonmq_client *client)
+void client_producer_connected(struct moonmq_client *client)
 {
-    (void)producer_send(client);
+    (void)client_producer_send(client);
 }

@@ -16,35 +16,35 @@
 struct moonmq_client;
 struct flight;
 
-struct producer {
+struct client_producer {
     struct flight *first, *last; /* oldest first */
     uint32_t flight_count;
     size_t record_count; /* not delivered yet */
     uint32_t batch_records_max, batch_bytes_max, window_batches_max;
 };
 
-void producer_init(struct producer *producer, const struct moonmq_options *options);
+void client_producer_init(struct client_producer *producer, const struct moonmq_options *options);
 /* Drops everything without a word. */
-void producer_deinit(struct producer *producer);
+void client_producer_deinit(struct client_producer *producer);
 
 /* Is there room for one more batch? */
-bool producer_has_room(const struct producer *producer);
+bool client_producer_has_room(const struct client_producer *producer);
 /* Queues a record into the filling batch, or a new one. Needs room. */
-int producer_add(struct moonmq_client *client, const char *topic,
-                 const struct moonmq_message *message, moonmq_delivery_fn delivered, void *context,
-                 struct moonmq_error *error);
+int client_producer_add(struct moonmq_client *client, const char *topic,
+                        const struct moonmq_message *message, moonmq_delivery_fn delivered,
+                        void *context, struct moonmq_error *error);
 /* The filling batch is READY now. */
-void producer_seal(struct producer *producer);
+void client_producer_seal(struct client_producer *producer);
 /* Encodes what is READY into the stream. Returns when the next paused batch is due (INT64_MAX: none
  * is). */
-int64_t producer_send(struct moonmq_client *client);
+int64_t client_producer_send(struct moonmq_client *client);
 
 /* Takes the answer to a batch; a frame of nobody's is passed over. */
-int producer_take(struct moonmq_client *client, const struct wire_frame *frame,
-                  struct moonmq_error *error);
-void producer_connection_lost(struct moonmq_client *client, const struct moonmq_error *why);
-void producer_connected(struct moonmq_client *client);
+int client_producer_take(struct moonmq_client *client, const struct wire_frame *frame,
+                         struct moonmq_error *error);
+void client_producer_connection_lost(struct moonmq_client *client, const struct moonmq_error *why);
+void client_producer_connected(struct moonmq_client *client);
 /* No leader was found in time: everything fails. */
-void producer_give_up(struct moonmq_client *client, const struct moonmq_error *why);
+void client_producer_give_up(struct moonmq_client *client, const struct moonmq_error *why);
 
 #endif

@@ -16,19 +16,19 @@
 /* One read: several frames of a busy reply, and small beside the 16 MiB bound of a frame. */
 #define STREAM_READ_BYTES 65536
 
-int64_t stream_now_us(void)
+int64_t client_stream_now_us(void)
 {
     return clock_monotonic_us(&clock_system);
 }
 
-void stream_init(struct stream *stream)
+void client_stream_init(struct client_stream *stream)
 {
-    *stream = (struct stream){.descriptor = -1};
+    *stream = (struct client_stream){.descriptor = -1};
     buffer_init(&stream->out, 0);
     buffer_init(&stream->in, WIRE_CLIENT_BODY_BYTES_MAX + WIRE_LENGTH_BYTES + STREAM_READ_BYTES);
 }
 
-void stream_close(struct stream *stream)
+void client_stream_close(struct client_stream *stream)
 {
     if (stream->descriptor >= 0) close(stream->descriptor);
     stream->descriptor = -1;
@@ -38,16 +38,16 @@ void stream_close(struct stream *stream)
     stream->in_at = 0;
 }
 
-size_t stream_unsent(const struct stream *stream)
+size_t client_stream_unsent(const struct client_stream *stream)
 {
     return stream->out.bytes - stream->out_at;
 }
 
 /* Waits for `events`; false at the deadline. Errors of the socket show at the next call on it. */
-static bool stream_wait(int descriptor, short events, int64_t deadline_us)
+static bool client_stream_wait(int descriptor, short events, int64_t deadline_us)
 {
     for (;;) {
-        int64_t left_us = deadline_us - stream_now_us();
+        int64_t left_us = deadline_us - client_stream_now_us();
         if (left_us < 0) left_us = 0;
         int64_t left_ms = (left_us + 999) / 1000;
         struct pollfd wait = {.fd = descriptor, .events = events};
@@ -71,7 +71,7 @@ static int connect_one(const struct addrinfo *target, int64_t deadline_us, int *
         result = errno;
         if (result == EINPROGRESS) {
             socklen_t bytes = sizeof(result);
-            if (!stream_wait(descriptor, POLLOUT, deadline_us)) {
+            if (!client_stream_wait(descriptor, POLLOUT, deadline_us)) {
                 result = ETIMEDOUT;
             } else if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &result, &bytes) != 0) {
                 result = errno;
@@ -89,11 +89,11 @@ static int connect_one(const struct addrinfo *target, int64_t deadline_us, int *
     return 0;
 }
 
-int stream_connect(struct stream *stream, const struct address *address, int64_t deadline_us,
-                   struct moonmq_error *error)
+int client_stream_connect(struct client_stream *stream, const struct client_address *address,
+                          int64_t deadline_us, struct moonmq_error *error)
 {
-    char text[ADDRESS_TEXT_BYTES];
-    address_format(address, text);
+    char text[CLIENT_ADDRESS_TEXT_BYTES];
+    client_address_format(address, text);
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *targets;
     int failure = getaddrinfo(address->host, address->port, &hints, &targets);
@@ -112,26 +112,27 @@ int stream_connect(struct stream *stream, const struct address *address, int64_t
 
 /* ---- pumping ---- */
 
-static int stream_lost(struct stream *stream, int reason, struct moonmq_error *error)
+static int client_stream_lost(struct client_stream *stream, int reason, struct moonmq_error *error)
 {
-    stream_close(stream);
+    client_stream_close(stream);
     return client_fail(error, MOONMQ_CLOSED, "connection lost: %s",
                        reason == 0 ? "closed by the broker" : strerror(reason));
 }
 
 /* MSG_NOSIGNAL: a broker that went away is an error, not the end of the program. */
-static int stream_write(struct stream *stream, bool *progress, struct moonmq_error *error)
+static int client_stream_write(struct client_stream *stream, bool *progress,
+                               struct moonmq_error *error)
 {
-    while (stream_unsent(stream) > 0) {
+    while (client_stream_unsent(stream) > 0) {
         ssize_t written = send(stream->descriptor, stream->out.data + stream->out_at,
-                               stream_unsent(stream), MSG_NOSIGNAL);
+                               client_stream_unsent(stream), MSG_NOSIGNAL);
         if (written < 0) {
             int reason = errno;
             if (reason == EINTR) continue;
             if (reason == EAGAIN || reason == EWOULDBLOCK) return MOONMQ_OK;
             /* What the broker said before it closed may still be readable, and says why. */
             if (reason == EPIPE || reason == ECONNRESET) return MOONMQ_OK;
-            return stream_lost(stream, reason, error);
+            return client_stream_lost(stream, reason, error);
         }
         stream->out_at += (size_t)written;
         *progress = true;
@@ -142,7 +143,7 @@ static int stream_write(struct stream *stream, bool *progress, struct moonmq_err
 }
 
 /* Moves unparsed bytes to the front once half the buffer is parsed. */
-static void stream_compact(struct stream *stream)
+static void client_stream_compact(struct client_stream *stream)
 {
     if (stream->in_at == 0 || stream->in_at * 2 < stream->in.bytes) return;
     stream->in.bytes -= stream->in_at;
@@ -151,14 +152,14 @@ static void stream_compact(struct stream *stream)
 }
 
 /* *end: the broker closed, or the connection broke with *reason. */
-static int stream_read(struct stream *stream, bool *progress, bool *end, int *reason,
-                       struct moonmq_error *error)
+static int client_stream_read(struct client_stream *stream, bool *progress, bool *end, int *reason,
+                              struct moonmq_error *error)
 {
-    stream_compact(stream);
+    client_stream_compact(stream);
     for (;;) {
         uint8_t *at = buffer_extend(&stream->in, STREAM_READ_BYTES);
         if (at == NULL) {
-            stream_close(stream);
+            client_stream_close(stream);
             return client_fail(error, MOONMQ_NO_MEMORY, "no memory for a reply");
         }
         ssize_t count = recv(stream->descriptor, at, STREAM_READ_BYTES, 0);
@@ -178,8 +179,9 @@ static int stream_read(struct stream *stream, bool *progress, bool *end, int *re
     }
 }
 
-static int stream_take_frame(struct stream *stream, const struct wire_frame *frame,
-                             stream_frame_fn each, void *context, struct moonmq_error *error)
+static int client_stream_take_frame(struct client_stream *stream, const struct wire_frame *frame,
+                                    client_stream_frame_fn each, void *context,
+                                    struct moonmq_error *error)
 {
     switch (frame->opcode) {
     case WIRE_HEARTBEAT_REQ:
@@ -190,8 +192,8 @@ static int stream_take_frame(struct stream *stream, const struct wire_frame *fra
     }
 }
 
-static int stream_parse(struct stream *stream, stream_frame_fn each, void *context, bool *progress,
-                        struct moonmq_error *error)
+static int client_stream_parse(struct client_stream *stream, client_stream_frame_fn each,
+                               void *context, bool *progress, struct moonmq_error *error)
 {
     while (stream->descriptor >= 0) {
         struct wire_frame frame;
@@ -200,35 +202,36 @@ static int stream_parse(struct stream *stream, stream_frame_fn each, void *conte
                              WIRE_CLIENT_BODY_BYTES_MAX, &frame);
         if (status == STATUS_AGAIN) return MOONMQ_OK;
         if (status != STATUS_OK) {
-            stream_close(stream);
+            client_stream_close(stream);
             return client_fail(error, MOONMQ_PROTOCOL_ERROR,
                                "the peer does not speak MoonMQ's native protocol (is the port "
                                "right?)");
         }
         stream->in_at += frame.frame_bytes;
         *progress = true;
-        int code = stream_take_frame(stream, &frame, each, context, error);
+        int code = client_stream_take_frame(stream, &frame, each, context, error);
         if (code != MOONMQ_OK) return code;
     }
     return MOONMQ_OK;
 }
 
-int stream_pump(struct stream *stream, int64_t deadline_us, stream_frame_fn each, void *context,
-                bool *progress, struct moonmq_error *error)
+int client_stream_pump(struct client_stream *stream, int64_t deadline_us,
+                       client_stream_frame_fn each, void *context, bool *progress,
+                       struct moonmq_error *error)
 {
     *progress = false;
     if (stream->descriptor < 0) return client_fail(error, MOONMQ_CLOSED, "not connected");
     for (bool waited = false;; waited = true) {
         bool end = false;
         int reason = 0;
-        int code = stream_write(stream, progress, error);
-        if (code == MOONMQ_OK) code = stream_read(stream, progress, &end, &reason, error);
-        if (code == MOONMQ_OK) code = stream_parse(stream, each, context, progress, error);
+        int code = client_stream_write(stream, progress, error);
+        if (code == MOONMQ_OK) code = client_stream_read(stream, progress, &end, &reason, error);
+        if (code == MOONMQ_OK) code = client_stream_parse(stream, each, context, progress, error);
         if (code != MOONMQ_OK) return code;
         if (stream->descriptor < 0) return client_fail(error, MOONMQ_CLOSED, "not connected");
-        if (end) return stream_lost(stream, reason, error);
+        if (end) return client_stream_lost(stream, reason, error);
         if (*progress || waited) return MOONMQ_OK;
-        short events = stream_unsent(stream) > 0 ? POLLIN | POLLOUT : POLLIN;
-        if (!stream_wait(stream->descriptor, events, deadline_us)) return MOONMQ_OK;
+        short events = client_stream_unsent(stream) > 0 ? POLLIN | POLLOUT : POLLIN;
+        if (!client_stream_wait(stream->descriptor, events, deadline_us)) return MOONMQ_OK;
     }
 }

@@ -13,7 +13,7 @@
 #include "moonmq.h"
 #include "native/wire.h"
 
-struct stream {
+struct client_stream {
     int descriptor;    /* -1: closed */
     struct buffer out; /* frames to write, from out_at on */
     size_t out_at;
@@ -22,27 +22,28 @@ struct stream {
 };
 
 /* Handles one frame, borrowed for the call. A code other than MOONMQ_OK ends the pump with it. */
-typedef int (*stream_frame_fn)(void *context, const struct wire_frame *frame,
-                               struct moonmq_error *error);
+typedef int (*client_stream_frame_fn)(void *context, const struct wire_frame *frame,
+                                      struct moonmq_error *error);
 
-int64_t stream_now_us(void);
+int64_t client_stream_now_us(void);
 
-void stream_init(struct stream *stream);
-void stream_close(struct stream *stream);
+void client_stream_init(struct client_stream *stream);
+void client_stream_close(struct client_stream *stream);
 
 /* Resolves and connects, each address of the name in turn. The stream must be closed.
  * MOONMQ_UNREACHABLE with the address and the reason. */
-int stream_connect(struct stream *stream, const struct address *address, int64_t deadline_us,
-                   struct moonmq_error *error);
+int client_stream_connect(struct client_stream *stream, const struct client_address *address,
+                          int64_t deadline_us, struct moonmq_error *error);
 
 /* Writes what it can and hands over the frames that are there; waits for one, or for bytes to
  * leave, until the deadline. *progress: something arrived or left.
  * MOONMQ_OK, MOONMQ_CLOSED (stream closed), MOONMQ_PROTOCOL_ERROR (closed), or the function's code.
  * Frames that had arrived before the connection broke are handed over first.                    */
-int stream_pump(struct stream *stream, int64_t deadline_us, stream_frame_fn each, void *context,
-                bool *progress, struct moonmq_error *error);
+int client_stream_pump(struct client_stream *stream, int64_t deadline_us,
+                       client_stream_frame_fn each, void *context, bool *progress,
+                       struct moonmq_error *error);
 
 /* Bytes queued and not yet taken by the kernel. */
-size_t stream_unsent(const struct stream *stream);
+size_t client_stream_unsent(const struct client_stream *stream);
 
 #endif

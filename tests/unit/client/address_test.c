@@ -13,22 +13,22 @@
 static void host_and_port_are_told_apart(void **state)
 {
     (void)state;
-    struct address address;
-    char text[ADDRESS_TEXT_BYTES];
-    assert_true(address_parse("broker-1.example:9092", &address));
+    struct client_address address;
+    char text[CLIENT_ADDRESS_TEXT_BYTES];
+    assert_true(client_address_parse("broker-1.example:9092", &address));
     assert_string_equal(address.host, "broker-1.example");
     assert_string_equal(address.port, "9092");
-    assert_string_equal(address_format(&address, text), "broker-1.example:9092");
+    assert_string_equal(client_address_format(&address, text), "broker-1.example:9092");
 }
 
 static void brackets_hold_a_v6_address(void **state)
 {
     (void)state;
-    struct address address;
-    char text[ADDRESS_TEXT_BYTES];
-    assert_true(address_parse("[fe80::1]:65535", &address));
+    struct client_address address;
+    char text[CLIENT_ADDRESS_TEXT_BYTES];
+    assert_true(client_address_parse("[fe80::1]:65535", &address));
     assert_string_equal(address.host, "fe80::1");
-    assert_string_equal(address_format(&address, text), "[fe80::1]:65535");
+    assert_string_equal(client_address_format(&address, text), "[fe80::1]:65535");
 }
 
 static void anything_else_is_refused(void **state)
@@ -39,9 +39,9 @@ static void anything_else_is_refused(void **state)
         "host:+1",    "::1:",          "fe80::1", "fe80::1:80", "[]:80",  "[::1]80",
         "host:9092 ", "host:99999999", "[::1]",   "host:9a",
     };
-    struct address address;
+    struct client_address address;
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
-        if (address_parse(bad[i], &address)) fail_msg("\"%s\" was taken", bad[i]);
+        if (client_address_parse(bad[i], &address)) fail_msg("\"%s\" was taken", bad[i]);
     }
 }
 
@@ -49,11 +49,11 @@ static void host_name_of_256_bytes_is_refused(void **state)
 {
     (void)state;
     char text[264];
-    struct address address;
+    struct client_address address;
     memset(text, 'a', 256);
     strcpy(text + 256, ":1");
-    assert_false(address_parse(text, &address));
-    assert_true(address_parse(text + 1, &address));
+    assert_false(client_address_parse(text, &address));
+    assert_true(client_address_parse(text + 1, &address));
 }
 
 int main(void)
