@@ -224,6 +224,7 @@ void loop_event_free(struct loop_event *loop)
 {
     if (loop == NULL) return;
     loop_event_watch_gaps(loop, 0, NULL, NULL);
+    loop_event_run_deferred(loop); /* their contexts wait for it */
     event_free(loop->deferred_event);
     event_base_free(loop->events);
     free(loop->deferred);
