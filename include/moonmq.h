@@ -89,6 +89,7 @@ struct moonmq_options {
     const char *client_name; /* shown in the broker's logs; NULL: none */
     const char *client_version;
     int connect_timeout_ms; /* TCP and handshake, each host */
+    int connect_ms_max;     /* how long moonmq_client_new() goes round the hosts; 0: one round */
     int request_timeout_ms; /* each call, reconnecting included */
     int reconnect_ms_max;   /* how long to look for a leader that was lost; 0: never */
     /* Asynchronous produce: a batch goes out when it holds this much, or at moonmq_poll() and
@@ -109,8 +110,8 @@ struct moonmq_options {
 
 /* Connects to the leader and logs in.
  *
- * hosts are tried in turn, one round; for each, up to three `leader=` hints are followed. With
- * reconnect_ms_max the rounds go on, with short pauses, for that long.
+ * hosts are tried in turn; for each, up to three `leader=` hints are followed. One round, or as
+ * many as begin within connect_ms_max, with short pauses.
  *
  * MOONMQ_UNREACHABLE   nobody answered as leader; the text tells of the last host tried.
  * MOONMQ_AUTH_FAILED, MOONMQ_BAD_PROTOCOL, MOONMQ_RATE_LIMITED  as the broker said.

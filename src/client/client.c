@@ -72,6 +72,7 @@ static int check_numbers(const struct moonmq_options *options, struct moonmq_err
         int64_t value, low, high;
     } numbers[] = {
         {"connect_timeout_ms", options->connect_timeout_ms, 1, INT32_MAX},
+        {"connect_ms_max", options->connect_ms_max, 0, INT32_MAX},
         {"request_timeout_ms", options->request_timeout_ms, 1, INT32_MAX},
         {"reconnect_ms_max", options->reconnect_ms_max, 0, INT32_MAX},
         {"batch_records_max", options->batch_records_max, 1, WIRE_BATCH_RECORDS_MAX},
@@ -106,7 +107,8 @@ int moonmq_client_new(const struct moonmq_options *options, struct moonmq_client
     code = copy_texts(client, options, error);
     if (code == MOONMQ_OK) code = copy_hosts(client, options, error);
     if (code == MOONMQ_OK) {
-        code = client_find_leader(client, client_stream_now_us() + client->reconnect_us_max, error);
+        code = client_find_leader(
+            client, client_stream_now_us() + (int64_t)options->connect_ms_max * 1000, error);
     }
     if (code == MOONMQ_OK) {
         *out = client;

@@ -140,6 +140,7 @@ static int connect_to(struct broker *broker, int reconnect_ms_max, struct moonmq
     options.hosts = hosts;
     options.host_count = 1;
     options.reconnect_ms_max = reconnect_ms_max;
+    options.connect_ms_max = reconnect_ms_max;
     return moonmq_client_new(&options, client, error);
 }
 
@@ -234,7 +235,7 @@ static void group_without_leader_is_unreachable(void **state)
     broker_stop(&broker);
 }
 
-static void search_goes_on_while_reconnecting_is_allowed(void **state)
+static void search_goes_on_for_as_long_as_is_allowed(void **state)
 {
     (void)state;
     struct broker broker = {.scripts = {play_no_leader, play_no_leader, play_leader}};
@@ -262,7 +263,7 @@ static void error_without_correlation_is_the_reason_given(void **state)
     options.hosts = hosts;
     options.host_count = 1;
     options.user = "me";
-    options.reconnect_ms_max = 60000;
+    options.connect_ms_max = 60000;
     struct moonmq_client *client;
     struct moonmq_error error;
     assert_int_equal(moonmq_client_new(&options, &client, &error), MOONMQ_AUTH_FAILED);
@@ -554,7 +555,7 @@ int main(void)
         cmocka_unit_test(handshake_greets_identifies_and_logs_in),
         cmocka_unit_test(leader_hint_is_followed),
         cmocka_unit_test(group_without_leader_is_unreachable),
-        cmocka_unit_test(search_goes_on_while_reconnecting_is_allowed),
+        cmocka_unit_test(search_goes_on_for_as_long_as_is_allowed),
         cmocka_unit_test(error_without_correlation_is_the_reason_given),
         cmocka_unit_test(refused_connection_names_the_address),
         cmocka_unit_test(heartbeat_is_answered_while_a_call_waits),
