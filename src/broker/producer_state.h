@@ -24,12 +24,14 @@
 #include "base/status.h"
 #include "record/batch.h"
 
-#define PRODUCER_BATCHES_KEPT     5        /* clients keep at most five requests in flight */
-#define PRODUCER_COUNT_MAX        100000u  /* producer ids a partition remembers */
-#define PRODUCER_IDLE_MS_MIN      900000   /* a full table forgets nobody who wrote more lately */
-#define PRODUCER_UNDO_COUNT_MAX   8192u    /* undo records a partition keeps */
-#define PRODUCER_EXPIRATION_MS    86400000 /* default of producer.id.expiration.ms */
+#define PRODUCER_BATCHES_KEPT     5       /* clients keep at most five requests in flight */
+#define PRODUCER_COUNT_MAX        100000u /* producer ids a partition remembers */
+#define PRODUCER_UNDO_COUNT_MAX   8192u   /* undo records a partition keeps */
 #define PRODUCER_SNAPSHOT_VERSION 1
+/* A full table forgets nobody who wrote within this time. */
+#define PRODUCER_IDLE_MS_MIN INT64_C(900000)
+/* Default of producer.id.expiration.ms. */
+#define PRODUCER_EXPIRATION_MS INT64_C(86400000)
 
 /* One remembered batch: sequences and offsets run first/base .. + delta. */
 struct producer_batch {
@@ -59,7 +61,8 @@ struct producer_table;
 struct producer_table *producer_table_new(void);
 void producer_table_free(struct producer_table *table); /* NULL is allowed */
 
-/* Forgets everything; the next apply may come at `end_offset` or above (a log restarted there). */
+/* Forgets everything, the settled offset too; the next apply may come at `end_offset` or above (a
+ * log restarted there). */
 void producer_table_clear(struct producer_table *table, int64_t end_offset);
 
 /* One past the last offset applied: where a rebuild goes on reading the log. */
@@ -133,12 +136,13 @@ enum status producer_apply(struct producer_table *table, const struct batch_head
                            const struct batch_marker *marker, int64_t written_ms,
                            struct producer_ended *ended, struct error *error);
 
-/* Offsets below `high_watermark` will not be truncated any more. Never moves back. */
+/* Offsets below `high_watermark`, which may lie beyond the end, will not be truncated any more.
+ * Going back is ignored. Call it before a rebuild too: then no undo records are made below it. */
 void producer_table_settle(struct producer_table *table, int64_t high_watermark);
 
-/* The log was cut to end at `offset`. True: the table is exactly the state of the log below it.
- * False: it does not remember that far back and was emptied (end offset 0): rebuild it from the
- * newest snapshot at or below `offset`, and the log from there. */
+/* The log was cut to end at `offset`, a batch boundary. True: the table is exactly the state of the
+ * log below it. False: it does not remember that far back and was emptied (end offset 0): rebuild
+ * it from the newest snapshot at or below `offset`, and the log from there. */
 STATUS_MUST_CHECK
 bool producer_table_truncate(struct producer_table *table, int64_t offset);
 
@@ -160,7 +164,7 @@ uint64_t producer_table_hash(const struct producer_table *table);
 
 /* Snapshot: versioned, checksummed bytes, appended to `out` (check buffer_failed). Decoding
  * replaces what is in the table, which is emptied on an error: CORRUPT, UNSUPPORTED (a version
- * from the future), NO_MEMORY. Undo records are not part of it. */
+ * from the future), NO_MEMORY. Undo records and the settled offset are not part of it. */
 void producer_table_encode(const struct producer_table *table, struct buffer *out);
 STATUS_MUST_CHECK
 enum status producer_table_decode(struct producer_table *table, struct slice snapshot,
