@@ -13,12 +13,12 @@
 #include "base/uuid.h"
 
 #define RAFT_MEMBERS_MAX       7
-#define RAFT_NOBODY            (-1)      /* no replica */
+#define RAFT_NOBODY            (-1) /* no replica */
 #define RAFT_EPOCH_NONE        (-1)
 #define RAFT_TERM_MAX          INT32_MAX /* a term becomes an epoch, and those are 32 bits */
 #define RAFT_INDEX_MAX         ((INT64_C(1) << 53) - 1)
-#define RAFT_OPAQUE_KIND_BYTES 32        /* with NUL */
-#define RAFT_OPAQUE_DATA_BYTES 256       /* with NUL; larger ones are refused when decoded */
+#define RAFT_OPAQUE_KIND_BYTES 32  /* with NUL */
+#define RAFT_OPAQUE_DATA_BYTES 256 /* with NUL; larger ones are refused when decoded */
 
 /* A set of replica ids, ascending and without repeats. */
 struct raft_ids {
@@ -58,7 +58,7 @@ struct raft_member {
 struct raft_claim {
     int32_t leader;
     int32_t min_insync;
-    bool founding;           /* the rest is valid in a founding claim only */
+    bool founding; /* the rest is valid in a founding claim only */
     struct uuid group;
     int member_count;
     struct raft_member members[RAFT_MEMBERS_MAX]; /* ascending ids */
@@ -73,7 +73,7 @@ struct raft_isr_change {
 struct raft_incarnation_change {
     int32_t replica;
     struct uuid incarnation;
-    struct uuid replaces;    /* none: null */
+    struct uuid replaces; /* none: null */
 };
 
 struct raft_opaque {

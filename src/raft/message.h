@@ -24,27 +24,27 @@ enum raft_message_kind {
 };
 
 enum raft_vote_why { /* why a replica stands */
-    RAFT_WHY_TIMEOUT = 1,
-    RAFT_WHY_LOST,
-    RAFT_WHY_TRANSFER,
-    RAFT_WHY_CARETAKER,
-    RAFT_WHY_FOUNDING,
+                     RAFT_WHY_TIMEOUT = 1,
+                     RAFT_WHY_LOST,
+                     RAFT_WHY_TRANSFER,
+                     RAFT_WHY_CARETAKER,
+                     RAFT_WHY_FOUNDING,
 };
 
-enum raft_no { /* why a vote, or a stand, is refused */
-    RAFT_NO_NOTHING = 0, /* granted; "" on the wire */
-    RAFT_NO_TERM,
-    RAFT_NO_LOG,
-    RAFT_NO_VOTED,
-    RAFT_NO_LEADER_ALIVE,
-    RAFT_NO_FOUNDED,
-    RAFT_NO_HOLDS_RECORDS,
-    RAFT_NO_LEARNER,
-    RAFT_NO_DISK,
-    RAFT_NO_NOT_ELIGIBLE, /* stand only: not in the ISR */
-    RAFT_NO_DAMAGED,      /* stand only */
-    RAFT_NO_VERSION,      /* stand only: the manifest version is not applied */
-    RAFT_NO_OTHER,        /* a word of a later version */
+enum raft_no {                      /* why a vote, or a stand, is refused */
+               RAFT_NO_NOTHING = 0, /* granted; "" on the wire */
+               RAFT_NO_TERM,
+               RAFT_NO_LOG,
+               RAFT_NO_VOTED,
+               RAFT_NO_LEADER_ALIVE,
+               RAFT_NO_FOUNDED,
+               RAFT_NO_HOLDS_RECORDS,
+               RAFT_NO_LEARNER,
+               RAFT_NO_DISK,
+               RAFT_NO_NOT_ELIGIBLE, /* stand only: not in the ISR */
+               RAFT_NO_DAMAGED,      /* stand only */
+               RAFT_NO_VERSION,      /* stand only: the manifest version is not applied */
+               RAFT_NO_OTHER,        /* a word of a later version */
 };
 
 struct raft_version { /* of the manifest */

@@ -51,19 +51,19 @@ struct raft; /* opaque; raft_core.h, for the files of this room only */
 
 struct raft_options {
     int32_t self;
-    struct raft_ids members;      /* as configured, self included; 2 .. RAFT_MEMBERS_MAX */
-    struct uuid incarnation;      /* this DataDir's */
-    struct uuid group;            /* from the identity file; none: not bound */
-    bool may_found;               /* Role is `leader` or `both` */
+    struct raft_ids members; /* as configured, self included; 2 .. RAFT_MEMBERS_MAX */
+    struct uuid incarnation; /* this DataDir's */
+    struct uuid group;       /* from the identity file; none: not bound */
+    bool may_found;          /* Role is `leader` or `both` */
     bool holds_records;
-    int32_t min_insync;           /* put into our claims; 1 .. members */
+    int32_t min_insync; /* put into our claims; 1 .. members */
     int64_t election_timeout_us;
     int64_t election_timeout_us_max;
     int64_t heartbeat_us;
     int64_t commit_timeout_us;
     int64_t follower_gone_us;
-    int max_log_entries;          /* 2 .. 4096: longer becomes a snapshot */
-    int append_entries_max;       /* 1 .. RAFT_APPEND_ENTRIES_MAX; 0 = that */
+    int max_log_entries;    /* 2 .. 4096: longer becomes a snapshot */
+    int append_entries_max; /* 1 .. RAFT_APPEND_ENTRIES_MAX; 0 = that */
     uint64_t seed;
     int64_t now_us;
 };
@@ -92,23 +92,23 @@ enum raft_restart raft_judge_restart(int32_t self, const struct uuid *incarnatio
 
 enum raft_event_kind {
     RAFT_EVENT_TICK = 1,
-    RAFT_EVENT_REQUEST,        /* a peer's request */
-    RAFT_EVENT_ANSWER,         /* a 200 answer to one of our calls */
-    RAFT_EVENT_CALL_FAILED,    /* none came, or an error status */
-    RAFT_EVENT_LINK,           /* a connection changed */
-    RAFT_EVENT_NOT_LEADING,    /* a peer said that it does not lead (409, hello, HANDING_OVER) */
+    RAFT_EVENT_REQUEST,     /* a peer's request */
+    RAFT_EVENT_ANSWER,      /* a 200 answer to one of our calls */
+    RAFT_EVENT_CALL_FAILED, /* none came, or an error status */
+    RAFT_EVENT_LINK,        /* a connection changed */
+    RAFT_EVENT_NOT_LEADING, /* a peer said that it does not lead (409, hello, HANDING_OVER) */
     RAFT_EVENT_HELLO,
     RAFT_EVENT_PERSISTED,
-    RAFT_EVENT_PERSIST_FAILED, /* final: no vote, no append answer, no leadership any more */
+    RAFT_EVENT_PERSIST_FAILED,  /* final: no vote, no append answer, no leadership any more */
     RAFT_EVENT_IDENTITY_SYNCED, /* the group of RAFT_ACTION_BOUND is on disk */
-    RAFT_EVENT_CONDITION,      /* the own data changed state */
-    RAFT_EVENT_PROPOSE,        /* ISR or incarnation change */
-    RAFT_EVENT_CONFIRM,        /* wants a confirmation round */
+    RAFT_EVENT_CONDITION,       /* the own data changed state */
+    RAFT_EVENT_PROPOSE,         /* ISR or incarnation change */
+    RAFT_EVENT_CONFIRM,         /* wants a confirmation round */
     RAFT_EVENT_TRANSFER,
     RAFT_EVENT_TRANSFER_CANCEL,
     RAFT_EVENT_STEP_DOWN,
-    RAFT_EVENT_QUIET,          /* own disk stalled: no heartbeat leaves while on */
-    RAFT_EVENT_READMIT,        /* operator: count this incarnation from now on */
+    RAFT_EVENT_QUIET,   /* own disk stalled: no heartbeat leaves while on */
+    RAFT_EVENT_READMIT, /* operator: count this incarnation from now on */
 };
 
 enum raft_link {
@@ -120,27 +120,27 @@ enum raft_link {
 enum raft_link_state {
     RAFT_LINK_OPEN = 1,
     RAFT_LINK_CLOSED,
-    RAFT_LINK_REFUSED,         /* closed, and nobody listens there */
+    RAFT_LINK_REFUSED, /* closed, and nobody listens there */
 };
 
 /* The fitness of the own copies to be the leader's. */
 enum raft_data {
     RAFT_DATA_OK = 1,
-    RAFT_DATA_DAMAGED,         /* failed, quarantined below the HW, or being reset: stands only
-                                  after six election timeouts without a leader */
-    RAFT_DATA_UNFIT,           /* starting, or metadata unreadable: makes no claim at all */
+    RAFT_DATA_DAMAGED, /* failed, quarantined below the HW, or being reset: stands only
+                          after six election timeouts without a leader */
+    RAFT_DATA_UNFIT,   /* starting, or metadata unreadable: makes no claim at all */
 };
 
 enum raft_stepped_down {
-    RAFT_DOWN_TERM = 1,        /* a higher term was seen */
-    RAFT_DOWN_NO_MAJORITY,     /* no contact for an election timeout */
-    RAFT_DOWN_NO_FETCH,        /* ordered: nobody fetches */
-    RAFT_DOWN_DISK,            /* ordered, or the Raft state cannot be written */
-    RAFT_DOWN_ORDERED,         /* any other order of the shell */
-    RAFT_DOWN_TRANSFERRED,     /* a transfer we asked for succeeded */
-    RAFT_DOWN_NOT_FOUNDED,     /* the founding did not get to serve in time */
-    RAFT_DOWN_CARETAKER,       /* the caretaker found nobody to hand over to in time */
-    RAFT_DOWN_COMMIT_TIMEOUT,  /* a change, or the claim, did not commit in time */
+    RAFT_DOWN_TERM = 1,       /* a higher term was seen */
+    RAFT_DOWN_NO_MAJORITY,    /* no contact for an election timeout */
+    RAFT_DOWN_NO_FETCH,       /* ordered: nobody fetches */
+    RAFT_DOWN_DISK,           /* ordered, or the Raft state cannot be written */
+    RAFT_DOWN_ORDERED,        /* any other order of the shell */
+    RAFT_DOWN_TRANSFERRED,    /* a transfer we asked for succeeded */
+    RAFT_DOWN_NOT_FOUNDED,    /* the founding did not get to serve in time */
+    RAFT_DOWN_CARETAKER,      /* the caretaker found nobody to hand over to in time */
+    RAFT_DOWN_COMMIT_TIMEOUT, /* a change, or the claim, did not commit in time */
     RAFT_DOWN_UNKNOWN_ENTRY,
 };
 
@@ -148,23 +148,23 @@ enum raft_stepped_down {
 struct raft_sender {
     int32_t id;
     struct uuid incarnation;
-    struct uuid group;         /* none: null */
+    struct uuid group; /* none: null */
 };
 
 struct raft_hello {
     struct raft_sender sender;
-    bool members_equal;        /* the peer's list is exactly ours */
+    bool members_equal; /* the peer's list is exactly ours */
     bool fresh;
     bool holds_records;
 };
 
 struct raft_event {
     enum raft_event_kind kind;
-    int64_t now_us;            /* monotonic; never falls from event to event */
+    int64_t now_us; /* monotonic; never falls from event to event */
     union {
         struct {
             struct raft_sender sender;
-            uint64_t token;    /* the shell's name for the request */
+            uint64_t token;       /* the shell's name for the request */
             bool version_applied; /* stand: its version is null, or applied here */
             const struct raft_message *message;
         } request;
@@ -183,7 +183,7 @@ struct raft_event {
         } link;
         struct {
             int32_t peer;
-            int64_t epoch;     /* that the peer named with it */
+            int64_t epoch; /* that the peer named with it */
         } not_leading;
         struct raft_hello hello;
         struct {
@@ -196,7 +196,7 @@ struct raft_event {
         struct {
             enum raft_entry_kind kind; /* ISR or INCARNATION */
             struct raft_isr_change isr;
-            int32_t replica;           /* INCARNATION: whose; `replaces` is filled in */
+            int32_t replica; /* INCARNATION: whose; `replaces` is filled in */
             struct uuid incarnation;
         } propose;
         struct {
@@ -220,18 +220,18 @@ struct raft_event {
 /* ---- actions ------------------------------------------------------------------------------ */
 
 enum raft_action_kind {
-    RAFT_ACTION_CALL = 1,       /* send a request */
-    RAFT_ACTION_ANSWER,         /* answer a request with 200 */
-    RAFT_ACTION_REFUSE,         /* answer a request with an error status */
-    RAFT_ACTION_BECAME_LEADER,  /* won; open the raft links. Serve nobody yet */
+    RAFT_ACTION_CALL = 1,        /* send a request */
+    RAFT_ACTION_ANSWER,          /* answer a request with 200 */
+    RAFT_ACTION_REFUSE,          /* answer a request with an error status */
+    RAFT_ACTION_BECAME_LEADER,   /* won; open the raft links. Serve nobody yet */
     RAFT_ACTION_CLAIM_COMMITTED, /* the claim is known committed and a majority is bound: (a) of
                                     "serves clients only after". Never for a caretaker */
     RAFT_ACTION_STEPPED_DOWN,
-    RAFT_ACTION_FOLLOWS,        /* another Raft leader, or none, is known */
-    RAFT_ACTION_APPLIED,        /* the next entry is known committed */
-    RAFT_ACTION_INSTALLED,      /* a snapshot took the place of entries */
-    RAFT_ACTION_BOUND,          /* store `group` in the identity file, then IDENTITY_SYNCED */
-    RAFT_ACTION_CONFIRMED,      /* this round and all before it */
+    RAFT_ACTION_FOLLOWS,         /* another Raft leader, or none, is known */
+    RAFT_ACTION_APPLIED,         /* the next entry is known committed */
+    RAFT_ACTION_INSTALLED,       /* a snapshot took the place of entries */
+    RAFT_ACTION_BOUND,           /* store `group` in the identity file, then IDENTITY_SYNCED */
+    RAFT_ACTION_CONFIRMED,       /* this round and all before it */
     RAFT_ACTION_TRANSFER_FAILED, /* the leader resumes */
     RAFT_ACTION_ALARM,
 };
@@ -239,10 +239,10 @@ enum raft_action_kind {
 enum raft_channel { RAFT_CHANNEL_CONTROL = 1, RAFT_CHANNEL_RAFT };
 
 enum raft_refusal {
-    RAFT_REFUSE_BUSY = 1,       /* 503 busy */
-    RAFT_REFUSE_BAD_REQUEST,    /* 400 */
-    RAFT_REFUSE_WRONG_GROUP,    /* 403 */
-    RAFT_REFUSE_WRONG_REPLICA,  /* 403 */
+    RAFT_REFUSE_BUSY = 1,      /* 503 busy */
+    RAFT_REFUSE_BAD_REQUEST,   /* 400 */
+    RAFT_REFUSE_WRONG_GROUP,   /* 403 */
+    RAFT_REFUSE_WRONG_REPLICA, /* 403 */
 };
 
 enum raft_alarm {
@@ -278,18 +278,18 @@ struct raft_action {
             int64_t epoch;
         } claim_committed;
         struct {
-            int64_t term;       /* the one it led in */
+            int64_t term; /* the one it led in */
             bool caretaker;
             enum raft_stepped_down why;
         } stepped_down;
         struct {
-            int32_t leader;     /* RAFT_NOBODY: none */
+            int32_t leader; /* RAFT_NOBODY: none */
             int64_t term;
             bool caretaker;
         } follows;
         struct {
             struct raft_entry entry;
-            bool effective;     /* false: had no effect when applied */
+            bool effective;        /* false: had no effect when applied */
             struct raft_view view; /* the known view after it */
         } applied;
         struct {
@@ -304,7 +304,7 @@ struct raft_action {
         } confirmed;
         struct {
             int32_t target;
-            enum raft_no why;   /* NOTHING: no newer claim within a second */
+            enum raft_no why; /* NOTHING: no newer claim within a second */
         } transfer_failed;
         struct {
             enum raft_alarm alarm;
@@ -319,10 +319,10 @@ struct raft_action {
 /* About 100 KiB: keep one, on the heap. Cleared by each step. */
 struct raft_actions {
     bool persist;
-    uint64_t generation;  /* of the state as it is now */
-    int64_t deadline_us;  /* the next TICK is wanted then at the latest; INT64_MAX: no need */
-    int64_t index;        /* PROPOSE: of the new entry */
-    uint64_t round;       /* CONFIRM: the round to wait for */
+    uint64_t generation; /* of the state as it is now */
+    int64_t deadline_us; /* the next TICK is wanted then at the latest; INT64_MAX: no need */
+    int64_t index;       /* PROPOSE: of the new entry */
+    uint64_t round;      /* CONFIRM: the round to wait for */
     size_t count;
     struct raft_action items[RAFT_ACTIONS_MAX];
 };
@@ -350,19 +350,19 @@ enum raft_role {
 
 struct raft_info {
     enum raft_role role;
-    bool caretaker;        /* leads, without a claim */
-    bool claim_committed;  /* leads, and CLAIM_COMMITTED was given */
-    bool bound;            /* belongs to a group, and the identity file says so */
-    bool learner;          /* knows that its own incarnation is not recorded */
-    bool eligible;         /* could stand now, data included */
-    bool in_isr;           /* by its whole log */
+    bool caretaker;       /* leads, without a claim */
+    bool claim_committed; /* leads, and CLAIM_COMMITTED was given */
+    bool bound;           /* belongs to a group, and the identity file says so */
+    bool learner;         /* knows that its own incarnation is not recorded */
+    bool eligible;        /* could stand now, data included */
+    bool in_isr;          /* by its whole log */
     int64_t term;
-    int32_t leader;        /* Raft's, or RAFT_NOBODY; self when leading */
+    int32_t leader; /* Raft's, or RAFT_NOBODY; self when leading */
     int64_t last_index;
     int64_t last_term;
     int64_t commit;
     int64_t applied;
-    uint64_t elections;    /* real votes asked for since start */
+    uint64_t elections; /* real votes asked for since start */
 };
 void raft_get_info(const struct raft *raft, struct raft_info *info);
 

@@ -25,7 +25,7 @@
 /* The `id` block: who speaks to whom. */
 struct raft_id {
     int version;
-    struct uuid group;          /* none: null */
+    struct uuid group; /* none: null */
     int32_t from;
     struct uuid incarnation;
     int32_t to;
@@ -43,7 +43,7 @@ json_t *raft_id_encode(const struct raft_id *id);
 STATUS_MUST_CHECK
 enum status raft_id_decode(const json_t *object, struct raft_id *out, struct error *error);
 
-/* {from, incarnation, …} of a view, as a snapshot's `state`; new reference. */
+/* A view as a snapshot's `state`; new reference. */
 json_t *raft_view_encode(const struct raft_view *view);
 STATUS_MUST_CHECK
 enum status raft_view_decode(const json_t *object, struct raft_view *out, struct error *error);
@@ -69,7 +69,9 @@ STATUS_MUST_CHECK
 enum status raft_state_encode(const struct raft *raft, struct buffer *out, struct error *error);
 /* The same from a copy (raft_state_copy), so that a worker can do it. */
 void raft_state_write(const struct raft_state *state, struct buffer *out);
-/* *out: free with free(). STATUS_CORRUPT: sheds vote and log (raft_judge_restart). */
+/* *out: free with free().
+ * STATUS_CORRUPT      damaged or contradicting itself: sheds vote and log (raft_judge_restart).
+ * STATUS_UNSUPPORTED  a later release wrote it: refuse to start, so that nothing is shed. */
 STATUS_MUST_CHECK
 enum status raft_state_decode(struct slice file, struct raft_state **out, struct error *error);
 

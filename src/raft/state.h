@@ -19,10 +19,10 @@ struct raft_state {
     int32_t replica;
     struct uuid incarnation;
     int64_t term;
-    int32_t voted_for;          /* in this term, or RAFT_NOBODY */
-    int64_t snapshot_index;     /* 0: no snapshot */
+    int32_t voted_for;      /* in this term, or RAFT_NOBODY */
+    int64_t snapshot_index; /* 0: no snapshot */
     int64_t snapshot_term;
-    struct raft_view snapshot;  /* as of snapshot_index; initial if that is 0 */
+    struct raft_view snapshot; /* as of snapshot_index; initial if that is 0 */
     int readmitted_count;
     struct raft_member readmitted[RAFT_MEMBERS_MAX];
     size_t entry_count;

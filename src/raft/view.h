@@ -19,13 +19,13 @@ struct raft_view_member {
 };
 
 struct raft_view {
-    struct uuid group;   /* none: no founding claim yet */
-    int64_t epoch;       /* of the last claim, or RAFT_EPOCH_NONE */
-    int32_t leader;      /* of the last claim, or RAFT_NOBODY */
-    int32_t min_insync;  /* the last claim's, 0 before */
+    struct uuid group;    /* none: no founding claim yet */
+    int64_t epoch;        /* of the last claim, or RAFT_EPOCH_NONE */
+    int32_t leader;       /* of the last claim, or RAFT_NOBODY */
+    int32_t min_insync;   /* the last claim's, 0 before */
     bool reached_minimum; /* the ISR has once had at least the minimum */
-    bool stopped;        /* an entry of an unknown kind was met: nothing after it is applied */
-    int member_count;    /* 0 before a founding claim */
+    bool stopped;         /* an entry of an unknown kind was met: nothing after it is applied */
+    int member_count;     /* 0 before a founding claim */
     struct raft_view_member members[RAFT_MEMBERS_MAX]; /* ascending ids */
     struct raft_ids isr;
 };
