@@ -1,0 +1,247 @@
+/* cmd_produce.c: `moonmq produce`: lines of a file or of standard input, one record each.
+ *
+ * Lines go out in batches, many in flight. A lost leader costs nothing but time: the client finds
+ * the next one and sends again what was not acknowledged.                                       */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/commands.h"
+#include "cli/line_reader.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+#define LINE_BYTES_MAX 65536
+#define PROGRESS_US    200000
+/* While the input has nothing: how often the broker's answers and heartbeats are looked at. */
+#define IDLE_WAIT_MS 100
+
+struct produce_arguments {
+    struct cli_options common;
+    const char *topic, *file, *key_separator;
+};
+
+struct produce_run {
+    const struct produce_arguments *arguments;
+    struct moonmq_client *client;
+    struct line_reader reader;
+    uint64_t queued, acknowledged, failed, bytes;
+    struct moonmq_error first_failure;
+    int64_t started_us, progress_at_us;
+    bool shows_progress;
+};
+
+static error_t parse_argument(int key, char *argument, struct argp_state *state)
+{
+    struct produce_arguments *arguments = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->common; return 0;
+    case 't': arguments->topic = argument; return 0;
+    case 'f': arguments->file = argument; return 0;
+    case 'k':
+        if (*argument == '\0') argp_error(state, "--key-separator is empty");
+        arguments->key_separator = argument;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (arguments->topic != NULL) argp_error(state, "\"%s\" is one word too many", argument);
+        arguments->topic = argument;
+        return 0;
+    case ARGP_KEY_END:
+        if (arguments->topic == NULL) argp_error(state, "which topic? name it with --topic");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static int64_t now_us(void)
+{
+    return clock_monotonic_us(&clock_system);
+}
+
+/* ---- progress ---- */
+
+static void show_progress(struct produce_run *run, bool last)
+{
+    if (!run->shows_progress) return;
+    int64_t now = now_us();
+    if (!last && now < run->progress_at_us) return;
+    run->progress_at_us = now + PROGRESS_US;
+    double seconds = (double)(now - run->started_us) / 1e6;
+    fprintf(stderr, "\r%llu records, %.1f MB, %.0f records/s, %zu on their way   %s",
+            (unsigned long long)run->acknowledged, (double)run->bytes / 1e6,
+            seconds > 0 ? (double)run->acknowledged / seconds : 0, moonmq_pending(run->client),
+            last ? "\n" : "");
+}
+
+static void take_delivery(void *context, const struct moonmq_delivery *delivery)
+{
+    struct produce_run *run = context;
+    if (delivery->code == MOONMQ_OK) {
+        run->acknowledged++;
+        return;
+    }
+    if (run->failed++ > 0) return;
+    run->first_failure.code = delivery->code;
+    snprintf(run->first_failure.text, sizeof(run->first_failure.text), "%s", delivery->text);
+}
+
+/* ---- lines ---- */
+
+/* Splits "key<separator>value"; false if the separator is not there. */
+static bool split_key(const char *separator, struct slice line, struct moonmq_message *message)
+{
+    *message = (struct moonmq_message){.value = line.data, .value_bytes = line.bytes};
+    if (separator == NULL) return true;
+    size_t separator_bytes = strlen(separator);
+    const uint8_t *found =
+        line.bytes == 0 ? NULL : memmem(line.data, line.bytes, separator, separator_bytes);
+    if (found == NULL) return false;
+    message->key = line.data;
+    message->key_bytes = (size_t)(found - line.data);
+    message->value = found + separator_bytes;
+    message->value_bytes = line.bytes - message->key_bytes - separator_bytes;
+    return true;
+}
+
+static int produce_line(struct produce_run *run, struct slice line)
+{
+    struct moonmq_message message;
+    struct moonmq_error error;
+    if (!split_key(run->arguments->key_separator, line, &message)) {
+        return cli_fail_text("line %zu has no \"%s\" between key and value",
+                             run->reader.line_number, run->arguments->key_separator);
+    }
+    int code = moonmq_produce_async(run->client, run->arguments->topic, &message, take_delivery,
+                                    run, &error);
+    if (code != MOONMQ_OK) return cli_fail(&error, run->arguments->topic);
+    run->queued++;
+    run->bytes += line.bytes;
+    return CLI_OK;
+}
+
+/* Until the input ends, or something is beyond repair. */
+static int produce_lines(struct produce_run *run)
+{
+    struct moonmq_error error;
+    int wait_ms = 0;
+    while (run->failed == 0) {
+        struct slice line;
+        enum line_result result = line_reader_next(&run->reader, wait_ms, &line);
+        wait_ms = 0;
+        int exit_code = CLI_OK;
+        switch (result) {
+        case LINE_READ: exit_code = produce_line(run, line); break;
+        case LINE_END: return CLI_OK;
+        case LINE_NONE_YET:
+            /* The input pauses: what is queued must not wait for it. */
+            if (moonmq_poll(run->client, 0, &error) != MOONMQ_OK) {
+                return cli_fail(&error, run->arguments->topic);
+            }
+            wait_ms = IDLE_WAIT_MS;
+            break;
+        case LINE_TOO_LONG:
+            return cli_fail_text("line %zu is longer than %d bytes", run->reader.line_number,
+                                 LINE_BYTES_MAX);
+        case LINE_ERROR: return cli_fail_text("reading: %s", strerror(errno));
+        }
+        if (exit_code != CLI_OK) return exit_code;
+        show_progress(run, false);
+    }
+    return CLI_OK;
+}
+
+/* Waits for acknowledgements as long as some arrive at least each --timeout. */
+static int drain(struct produce_run *run)
+{
+    struct moonmq_error error;
+    int64_t give_up_us = now_us() + (int64_t)run->arguments->common.timeout_ms * 1000;
+    while (moonmq_pending(run->client) > 0) {
+        size_t before = moonmq_pending(run->client);
+        int code = moonmq_flush(run->client, IDLE_WAIT_MS, &error);
+        show_progress(run, false);
+        if (code != MOONMQ_OK && code != MOONMQ_TIMEOUT) {
+            return cli_fail(&error, run->arguments->topic);
+        }
+        if (moonmq_pending(run->client) < before) {
+            give_up_us = now_us() + (int64_t)run->arguments->common.timeout_ms * 1000;
+        } else if (now_us() >= give_up_us) {
+            return cli_fail(&error, run->arguments->topic);
+        }
+    }
+    return CLI_OK;
+}
+
+static int summarize(struct produce_run *run, int exit_code)
+{
+    show_progress(run, true);
+    if (run->failed > 0) {
+        cli_fail(&run->first_failure, run->arguments->topic);
+        exit_code = CLI_FAILED;
+    }
+    if (exit_code != CLI_OK) {
+        cli_fail_text("%llu records were acknowledged; %llu more were sent and may or may not be "
+                      "there",
+                      (unsigned long long)run->acknowledged,
+                      (unsigned long long)(run->queued - run->acknowledged));
+    }
+    if (run->arguments->common.format == CLI_FORMAT_JSON) {
+        output_json(json_pack("{s:s, s:I, s:I, s:f}", "topic", run->arguments->topic,
+                              "acknowledged", (json_int_t)run->acknowledged, "unacknowledged",
+                              (json_int_t)(run->queued - run->acknowledged), "seconds",
+                              (double)(now_us() - run->started_us) / 1e6));
+    }
+    return exit_code;
+}
+
+static int produce_from(const struct produce_arguments *arguments, int descriptor)
+{
+    struct produce_run run = {.arguments = arguments, .shows_progress = isatty(STDERR_FILENO)};
+    run.client = cli_connect(&arguments->common, true);
+    if (run.client == NULL) return CLI_FAILED;
+    line_reader_init(&run.reader, descriptor, LINE_BYTES_MAX);
+    run.started_us = now_us();
+    int exit_code = produce_lines(&run);
+    int drained = drain(&run);
+    exit_code = summarize(&run, exit_code != CLI_OK ? exit_code : drained);
+    line_reader_deinit(&run.reader);
+    moonmq_client_free(run.client);
+    return exit_code;
+}
+
+int cmd_produce(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"topic", 't', "NAME", 0, "Append to this topic", 1},
+        {"file", 'f', "FILE", 0, "Read lines from FILE instead of standard input", 1},
+        {"key-separator", 'k', "TEXT", 0,
+         "Each line is KEY, TEXT, VALUE; records of one key keep their order", 1},
+        {0},
+    };
+    static const struct argp_child children[] = {{&cli_options_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse_argument,
+        .children = children,
+        .args_doc = "[--topic] NAME",
+        .doc =
+            "Append lines to a topic, one record each.\n\nEvery line arrives at least once: when "
+            "the leader dies, the next one is found and what was not acknowledged is sent again "
+            "(some lines may then be there twice), until --timeout passes without an "
+            "acknowledgement. How many brokers must hold a record before it is acknowledged is "
+            "the brokers' setting (Server.Acks).\v"
+            "  seq 1 100000 | moonmq produce --topic numbers\n"
+            "  moonmq produce --topic orders --file orders.txt --key-separator :",
+    };
+    struct produce_arguments arguments = {0};
+    cli_parse(&argp, argc, argv, &arguments);
+    if (arguments.file == NULL) return produce_from(&arguments, STDIN_FILENO);
+    int descriptor = open(arguments.file, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return cli_fail_text("%s: %s", arguments.file, strerror(errno));
+    int exit_code = produce_from(&arguments, descriptor);
+    close(descriptor);
+    return exit_code;
+}

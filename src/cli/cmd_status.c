@@ -1,0 +1,224 @@
+/* cmd_status.c: `moonmq status`: the whole replication group at one look. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/group_status.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+struct status_arguments {
+    struct cli_options common;
+};
+
+static error_t parse_argument(int key, char *argument, struct argp_state *state)
+{
+    struct status_arguments *arguments = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->common; return 0;
+    case ARGP_KEY_ARG: argp_error(state, "\"%s\" is one word too many", argument); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static json_int_t integer_of(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text == NULL ? "-" : text;
+}
+
+/* ---- one replica's row ---- */
+
+static bool is_in_isr(const json_t *leader, json_int_t id)
+{
+    size_t index;
+    json_t *member;
+    json_array_foreach(json_object_get(leader, "isr"), index, member)
+    {
+        if (json_integer_value(member) == id) return true;
+    }
+    return false;
+}
+
+static const json_t *follower_of(const json_t *leader, json_int_t id)
+{
+    size_t index;
+    json_t *follower;
+    json_array_foreach(json_object_get(leader, "followers"), index, follower)
+    {
+        if (integer_of(follower, "id") == id) return follower;
+    }
+    return NULL;
+}
+
+static void add_lag(struct output_table *table, const json_t *follower)
+{
+    if (follower == NULL) {
+        output_table_add(table, "-");
+        output_table_add(table, "-");
+        output_table_add(table, "-");
+        return;
+    }
+    output_table_add(table, "%lld", (long long)integer_of(follower, "lag_records"));
+    output_table_add(table, "%lld", (long long)integer_of(follower, "lag_bytes"));
+    json_int_t contact_ms = integer_of(follower, "last_contact_ms");
+    if (contact_ms < 0) {
+        output_table_add(table, "never");
+    } else {
+        output_table_add(table, "%lld ms ago", (long long)contact_ms);
+    }
+}
+
+static const char *role_of(const json_t *status)
+{
+    if (json_is_true(json_object_get(status, "serving"))) return "leader";
+    return strcmp(text_of(status, "role"), "leader") == 0 ? "taking over" : "follower";
+}
+
+static void add_replica(struct output_table *table, const struct group_status *group,
+                        const struct replica_status *replica)
+{
+    json_int_t id = integer_of(replica->status, "id");
+    output_table_add(table, "%lld", (long long)id);
+    output_table_add(table, "%s", replica->address);
+    output_table_add(table, "%s", role_of(replica->status));
+    output_table_add(table, "%lld", (long long)integer_of(replica->status, "epoch"));
+    output_table_add(table, "%s",
+                     group->leader == NULL          ? "?"
+                     : is_in_isr(group->leader, id) ? "yes"
+                                                    : "no");
+    add_lag(table, follower_of(group->leader, id));
+}
+
+/* A follower the leader knows and --bootstrap does not name. */
+static void add_unnamed(struct output_table *table, const struct group_status *group)
+{
+    size_t index;
+    json_t *follower;
+    json_array_foreach(json_object_get(group->leader, "followers"), index, follower)
+    {
+        json_int_t id = integer_of(follower, "id");
+        bool named = false;
+        for (size_t i = 0; i < group->count; i++) {
+            const json_t *status = group->replicas[i].status;
+            if (status != NULL && integer_of(status, "id") == id) named = true;
+        }
+        if (named) continue;
+        output_table_add(table, "%lld", (long long)id);
+        output_table_add(table, "(not asked)");
+        output_table_add(table, "follower");
+        output_table_add(table, "?");
+        output_table_add(table, "%s", is_in_isr(group->leader, id) ? "yes" : "no");
+        add_lag(table, follower);
+    }
+}
+
+/* ---- the whole ---- */
+
+static void print_heading(const struct group_status *group)
+{
+    const json_t *leader = group->leader;
+    if (leader == NULL) {
+        puts("no leader serves\n");
+        return;
+    }
+    printf("leader %lld, epoch %lld, %lld in sync of %zu (at least %lld needed)\n\n",
+           (long long)integer_of(leader, "id"), (long long)integer_of(leader, "epoch"),
+           (long long)integer_of(leader, "in_sync_now"),
+           json_array_size(json_object_get(leader, "followers")) + 1,
+           (long long)integer_of(leader, "min_insync"));
+}
+
+static void print_rest(const struct group_status *group)
+{
+    for (size_t i = 0; i < group->count; i++) {
+        const struct replica_status *replica = &group->replicas[i];
+        if (replica->status == NULL) printf("no answer: %s\n", replica->error);
+    }
+    for (size_t i = 0; i < group->count; i++) {
+        size_t index;
+        json_t *alarm;
+        json_array_foreach(json_object_get(group->replicas[i].status, "alarms"), index, alarm)
+        {
+            printf("alarm at %s: %s\n", group->replicas[i].address, json_string_value(alarm));
+        }
+    }
+}
+
+static void print_table(const struct group_status *group)
+{
+    static const char *const titles[] = {"id",      "address",     "role",      "epoch",
+                                         "in sync", "lag records", "lag bytes", "last contact"};
+    struct output_table table;
+    output_table_init(&table, sizeof(titles) / sizeof(titles[0]));
+    for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
+        output_table_add(&table, "%s", titles[i]);
+    }
+    for (size_t i = 0; i < group->count; i++) {
+        if (group->replicas[i].status != NULL) add_replica(&table, group, &group->replicas[i]);
+    }
+    add_unnamed(&table, group);
+    output_table_print(&table);
+}
+
+static void print_text(const struct group_status *group)
+{
+    bool answered = false;
+    for (size_t i = 0; i < group->count; i++) {
+        if (group->replicas[i].status != NULL) answered = true;
+    }
+    print_heading(group);
+    if (answered) print_table(group);
+    print_rest(group);
+}
+
+static void print_json(const struct group_status *group)
+{
+    json_t *replicas = json_array();
+    for (size_t i = 0; i < group->count; i++) {
+        const struct replica_status *replica = &group->replicas[i];
+        json_t *row = json_pack("{s:s}", "address", replica->address);
+        if (replica->status != NULL) {
+            json_object_set(row, "status", replica->status);
+        } else {
+            json_object_set_new(row, "error", json_string(replica->error));
+        }
+        json_array_append_new(replicas, row);
+    }
+    int leader_id = group_status_leader_id(group);
+    output_json(json_pack(
+        "{s:o, s:o, s:o}", "leader", leader_id < 0 ? json_null() : json_integer(leader_id), "epoch",
+        group->leader == NULL ? json_null() : json_integer(integer_of(group->leader, "epoch")),
+        "replicas", replicas));
+}
+
+int cmd_status(int argc, char **argv)
+{
+    static const struct argp_option options[] = {{0}};
+    static const struct argp_child children[] = {{&cli_options_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse_argument,
+        .children = children,
+        .doc = "Show the replication group: who leads, who is in sync, who lags. Asks every broker "
+               "that --bootstrap names.\n\nExit code 0 if a leader serves, else 1.\v"
+               "  moonmq status --bootstrap broker-1:9092,broker-2:9092,broker-3:9092",
+    };
+    struct status_arguments arguments;
+    cli_parse(&argp, argc, argv, &arguments);
+    struct group_status group;
+    group_status_ask(&arguments.common, &group);
+    if (arguments.common.format == CLI_FORMAT_JSON) {
+        print_json(&group);
+    } else {
+        print_text(&group);
+    }
+    int exit_code = group.leader == NULL ? CLI_FAILED : CLI_OK;
+    group_status_free(&group);
+    return exit_code;
+}

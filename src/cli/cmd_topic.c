@@ -1,0 +1,319 @@
+/* cmd_topic.c: `moonmq topic create|list|describe|alter|grow|delete`. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+#define ENTRIES_MAX 64
+
+enum topic_key { KEY_IF_NOT_EXISTS = 0x200, KEY_IF_EXISTS };
+
+struct topic_arguments {
+    struct cli_options common;
+    const char *topic;
+    uint32_t partitions;
+    bool has_partitions, if_not_exists, if_exists;
+    struct moonmq_config_entry entries[ENTRIES_MAX];
+    size_t entry_count;
+    /* What this subcommand takes. */
+    bool wants_topic, wants_entries;
+};
+
+/* KEY=VALUE, in place. */
+static void add_entry(struct topic_arguments *arguments, char *text, struct argp_state *state)
+{
+    char *equals = strchr(text, '=');
+    if (equals == NULL || equals == text) {
+        argp_error(state, "\"%s\" is not KEY=VALUE", text);
+    } else if (arguments->entry_count == ENTRIES_MAX) {
+        argp_error(state, "at most %d settings at once", ENTRIES_MAX);
+    } else {
+        *equals = '\0';
+        arguments->entries[arguments->entry_count++] =
+            (struct moonmq_config_entry){text, equals + 1};
+    }
+}
+
+static void take_word(struct topic_arguments *arguments, char *word, struct argp_state *state)
+{
+    if (arguments->wants_topic && arguments->topic == NULL) {
+        arguments->topic = word;
+    } else if (arguments->wants_entries) {
+        add_entry(arguments, word, state);
+    } else {
+        argp_error(state, "\"%s\" is one word too many", word);
+    }
+}
+
+static error_t parse_argument(int key, char *argument, struct argp_state *state)
+{
+    struct topic_arguments *arguments = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->common; return 0;
+    case 'p':
+        arguments->partitions =
+            (uint32_t)cli_parse_number(state, "--partitions", argument, 1, 1024);
+        arguments->has_partitions = true;
+        return 0;
+    case 'c': add_entry(arguments, argument, state); return 0;
+    case KEY_IF_NOT_EXISTS: arguments->if_not_exists = true; return 0;
+    case KEY_IF_EXISTS: arguments->if_exists = true; return 0;
+    case ARGP_KEY_ARG: take_word(arguments, argument, state); return 0;
+    case ARGP_KEY_END:
+        if (arguments->wants_topic && arguments->topic == NULL) {
+            argp_error(state, "which topic?");
+        }
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_child children[] = {{&cli_options_argp, 0, NULL, 0}, {0}};
+
+static struct moonmq_client *start(const struct argp_option *options, const char *words,
+                                   const char *doc, int argc, char **argv,
+                                   struct topic_arguments *arguments)
+{
+    struct argp argp = {.options = options,
+                        .parser = parse_argument,
+                        .args_doc = words,
+                        .doc = doc,
+                        .children = children};
+    cli_parse(&argp, argc, argv, arguments);
+    return cli_connect(&arguments->common, true);
+}
+
+/* Frees the client and says how it went. */
+static int finish(struct moonmq_client *client, int code, const struct moonmq_error *error,
+                  const struct topic_arguments *arguments, const char *done)
+{
+    moonmq_client_free(client);
+    if (code != MOONMQ_OK) return cli_fail(error, arguments->topic);
+    if (arguments->common.format == CLI_FORMAT_JSON) {
+        output_json(json_pack("{s:s, s:s}", "topic", arguments->topic, "done", done));
+    } else {
+        printf("%s: %s\n", arguments->topic, done);
+    }
+    return CLI_OK;
+}
+
+/* ---- create ---- */
+
+static int topic_create(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"partitions", 'p', "N", 0, "Number of partitions (default 1)", 1},
+        {"config", 'c', "KEY=VALUE", 0, "A setting; may be given several times", 1},
+        {"if-not-exists", KEY_IF_NOT_EXISTS, NULL, 0, "It is no error if the topic is there", 1},
+        {0},
+    };
+    struct topic_arguments arguments = {.wants_topic = true, .partitions = 1};
+    struct moonmq_error error;
+    struct moonmq_client *client =
+        start(options, "NAME",
+              "Create a topic. It is there on a majority of the brokers when this returns.\v"
+              "  moonmq topic create orders --partitions 6 --config retention.ms=604800000",
+              argc, argv, &arguments);
+    if (client == NULL) return CLI_FAILED;
+    int code = moonmq_create_topic(client, arguments.topic, arguments.partitions, &error);
+    if (code == MOONMQ_INTERNAL && arguments.if_not_exists &&
+        strstr(error.text, "topic exists") != NULL) {
+        return finish(client, MOONMQ_OK, NULL, &arguments, "is there already");
+    }
+    if (code == MOONMQ_OK && arguments.entry_count > 0) {
+        code = moonmq_alter_topic(client, arguments.topic, arguments.entries, arguments.entry_count,
+                                  &error);
+        if (code != MOONMQ_OK) {
+            cli_fail_text("%s: the topic was created, but its settings were refused",
+                          arguments.topic);
+        }
+    }
+    return finish(client, code, &error, &arguments, "created");
+}
+
+/* ---- delete, grow, alter ---- */
+
+static int topic_delete(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"if-exists", KEY_IF_EXISTS, NULL, 0, "It is no error if there is no such topic", 1},
+        {0},
+    };
+    struct topic_arguments arguments = {.wants_topic = true};
+    struct moonmq_error error;
+    struct moonmq_client *client = start(
+        options, "NAME", "Delete a topic with all its records, for good.", argc, argv, &arguments);
+    if (client == NULL) return CLI_FAILED;
+    int code = moonmq_delete_topic(client, arguments.topic, &error);
+    if (code == MOONMQ_TOPIC_MISSING && arguments.if_exists) {
+        return finish(client, MOONMQ_OK, NULL, &arguments, "was not there");
+    }
+    return finish(client, code, &error, &arguments, "deleted");
+}
+
+static int topic_grow(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"partitions", 'p', "N", 0, "The new total", 1},
+        {0},
+    };
+    struct topic_arguments arguments = {.wants_topic = true};
+    struct moonmq_error error;
+    struct moonmq_client *client =
+        start(options, "NAME",
+              "Give a topic more partitions. Records stay where they are, so a key may go to "
+              "another partition from then on.\v"
+              "  moonmq topic grow orders --partitions 12",
+              argc, argv, &arguments);
+    if (client == NULL) return CLI_FAILED;
+    if (!arguments.has_partitions) {
+        moonmq_client_free(client);
+        cli_fail_text("--partitions N is missing: the new total");
+        return CLI_USAGE;
+    }
+    int code = moonmq_grow_topic(client, arguments.topic, arguments.partitions, &error);
+    return finish(client, code, &error, &arguments, "grown");
+}
+
+static int topic_alter(int argc, char **argv)
+{
+    static const struct argp_option options[] = {{0}};
+    struct topic_arguments arguments = {.wants_topic = true, .wants_entries = true};
+    struct moonmq_error error;
+    struct moonmq_client *client = start(options, "NAME KEY=VALUE…",
+                                         "Change settings of a topic.\v"
+                                         "  moonmq topic alter orders retention.ms=86400000",
+                                         argc, argv, &arguments);
+    if (client == NULL) return CLI_FAILED;
+    int code = moonmq_alter_topic(client, arguments.topic, arguments.entries, arguments.entry_count,
+                                  &error);
+    return finish(client, code, &error, &arguments, "altered");
+}
+
+/* ---- list ---- */
+
+static int topic_list(int argc, char **argv)
+{
+    static const struct argp_option options[] = {{0}};
+    struct topic_arguments arguments = {0};
+    struct moonmq_error error;
+    struct moonmq_client *client =
+        start(options, "", "Print the names of all topics.", argc, argv, &arguments);
+    if (client == NULL) return CLI_FAILED;
+    char **names;
+    size_t count;
+    int code = moonmq_list_topics(client, &names, &count, &error);
+    moonmq_client_free(client);
+    if (code != MOONMQ_OK) return cli_fail(&error, NULL);
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++) {
+        if (arguments.common.format == CLI_FORMAT_JSON) {
+            json_array_append_new(list, json_string(names[i]));
+        } else {
+            puts(names[i]);
+        }
+    }
+    if (arguments.common.format == CLI_FORMAT_JSON) {
+        output_json(list);
+    } else {
+        json_decref(list);
+    }
+    moonmq_topics_free(names, count);
+    return CLI_OK;
+}
+
+/* ---- describe ---- */
+
+static void describe_as_text(const struct moonmq_topic *topic, const struct moonmq_offsets *offsets,
+                             size_t count)
+{
+    printf("%s: %u partition%s\n\n", topic->name, topic->partitions,
+           topic->partitions == 1 ? "" : "s");
+    struct output_table table;
+    output_table_init(&table, 4);
+    output_table_add(&table, "partition");
+    output_table_add(&table, "earliest");
+    output_table_add(&table, "latest");
+    output_table_add(&table, "high watermark");
+    for (size_t i = 0; i < count; i++) {
+        output_table_add(&table, "%d", offsets[i].partition);
+        output_table_add(&table, "%lld", (long long)offsets[i].earliest);
+        output_table_add(&table, "%lld", (long long)offsets[i].latest);
+        output_table_add(&table, "%lld%s", (long long)offsets[i].high_watermark,
+                         offsets[i].high_watermark_exact ? "" : " (not known yet)");
+    }
+    output_table_print(&table);
+    if (topic->entry_count > 0) putchar('\n');
+    for (size_t i = 0; i < topic->entry_count; i++) {
+        printf("%s = %s\n", topic->entries[i].key, topic->entries[i].value);
+    }
+}
+
+static void describe_as_json(const struct moonmq_topic *topic, const struct moonmq_offsets *offsets,
+                             size_t count)
+{
+    json_t *partitions = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_array_append_new(partitions, json_pack("{s:i, s:I, s:I, s:I, s:b}", "partition",
+                                                    (int)offsets[i].partition, "earliest",
+                                                    (json_int_t)offsets[i].earliest, "latest",
+                                                    (json_int_t)offsets[i].latest, "high_watermark",
+                                                    (json_int_t)offsets[i].high_watermark,
+                                                    "high_watermark_exact",
+                                                    (int)offsets[i].high_watermark_exact));
+    }
+    json_t *config = json_object();
+    for (size_t i = 0; i < topic->entry_count; i++) {
+        json_object_set_new(config, topic->entries[i].key, json_string(topic->entries[i].value));
+    }
+    output_json(json_pack("{s:s, s:o, s:o}", "topic", topic->name, "partitions", partitions,
+                          "config", config));
+}
+
+static int topic_describe(int argc, char **argv)
+{
+    static const struct argp_option options[] = {{0}};
+    struct topic_arguments arguments = {.wants_topic = true};
+    struct moonmq_error error;
+    struct moonmq_client *client =
+        start(options, "NAME", "Print a topic's partitions, offsets and settings.", argc, argv,
+              &arguments);
+    if (client == NULL) return CLI_FAILED;
+    struct moonmq_topic *topic = NULL;
+    struct moonmq_offsets *offsets = NULL;
+    size_t count = 0;
+    int code = moonmq_describe_topic(client, arguments.topic, &topic, &error);
+    if (code == MOONMQ_OK) {
+        code = moonmq_list_offsets(client, arguments.topic, &offsets, &count, &error);
+    }
+    moonmq_client_free(client);
+    if (code != MOONMQ_OK) {
+        moonmq_topic_free(topic);
+        return cli_fail(&error, arguments.topic);
+    }
+    if (arguments.common.format == CLI_FORMAT_JSON) {
+        describe_as_json(topic, offsets, count);
+    } else {
+        describe_as_text(topic, offsets, count);
+    }
+    moonmq_topic_free(topic);
+    moonmq_offsets_free(offsets);
+    return CLI_OK;
+}
+
+int cmd_topic(int argc, char **argv)
+{
+    static const struct command commands[] = {
+        {"create", topic_create, "create a topic"},
+        {"list", topic_list, "print the names of all topics"},
+        {"describe", topic_describe, "print a topic's partitions, offsets and settings"},
+        {"alter", topic_alter, "change settings of a topic"},
+        {"grow", topic_grow, "give a topic more partitions"},
+        {"delete", topic_delete, "delete a topic with all its records"},
+        {NULL, NULL, NULL},
+    };
+    return commands_run(commands, argc, argv, "Topics.");
+}

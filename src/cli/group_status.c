@@ -1,0 +1,74 @@
+/* group_status.c: see group_status.h. */
+#include "cli/group_status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A broker that hangs must not keep the others' answers back for long. */
+#define ASK_TIMEOUT_MS 2000
+
+static void ask_one(const struct cli_options *options, const char *host,
+                    struct replica_status *replica)
+{
+    struct moonmq_options client_options;
+    struct moonmq_client *client;
+    struct moonmq_error error;
+    char *text;
+    cli_client_options(options, false, &client_options);
+    client_options.hosts = &host;
+    client_options.host_count = 1;
+    client_options.connect_ms_max = 0;
+    client_options.connect_timeout_ms = ASK_TIMEOUT_MS;
+    client_options.request_timeout_ms = ASK_TIMEOUT_MS;
+    client_options.any_replica = true;
+    replica->address = host;
+    int code = moonmq_client_new(&client_options, &client, &error);
+    if (code == MOONMQ_OK) {
+        code = moonmq_status(client, &text, &error);
+        moonmq_client_free(client);
+    }
+    if (code != MOONMQ_OK) {
+        snprintf(replica->error, sizeof(replica->error), "%s", error.text);
+        return;
+    }
+    json_error_t where;
+    replica->status = json_loads(text, 0, &where);
+    moonmq_text_free(text);
+    if (!json_is_object(replica->status)) {
+        json_decref(replica->status);
+        replica->status = NULL;
+        snprintf(replica->error, sizeof(replica->error), "answered what is no status");
+    }
+}
+
+static json_int_t epoch_of(const json_t *status)
+{
+    return json_integer_value(json_object_get(status, "epoch"));
+}
+
+void group_status_ask(const struct cli_options *options, struct group_status *out)
+{
+    *out = (struct group_status){.count = options->host_count};
+    for (size_t i = 0; i < out->count; i++) {
+        ask_one(options, options->hosts[i], &out->replicas[i]);
+        const json_t *status = out->replicas[i].status;
+        if (!json_is_true(json_object_get(status, "serving"))) continue;
+        /* Of two that believe so, the one of the later epoch is right. */
+        if (out->leader == NULL || epoch_of(status) > epoch_of(out->leader)) {
+            out->leader = status;
+        }
+    }
+}
+
+void group_status_free(struct group_status *group)
+{
+    for (size_t i = 0; i < group->count; i++) {
+        json_decref(group->replicas[i].status);
+    }
+}
+
+int group_status_leader_id(const struct group_status *group)
+{
+    const json_t *id = json_object_get(group->leader, "id");
+    return json_is_integer(id) ? (int)json_integer_value(id) : -1;
+}
