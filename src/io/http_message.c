@@ -23,11 +23,22 @@ static int http_on_url(http_parser *parser, const char *at, size_t bytes)
     return buffer_failed(&message->text);
 }
 
+/* Ends the target, or a value: without the spaces behind it, which http-parser leaves. */
+static void http_text_end(struct http_message *message)
+{
+    struct buffer *text = &message->text;
+    while (text->bytes > 0 &&
+           (text->data[text->bytes - 1] == ' ' || text->data[text->bytes - 1] == '\t')) {
+        text->bytes--;
+    }
+    buffer_put_u8(text, 0);
+}
+
 static int http_on_field(http_parser *parser, const char *at, size_t bytes)
 {
     struct http_message *message = http_message_of(parser);
     /* The first piece of a name ends what stood before: the target, or a value. */
-    if (message->in_value) buffer_put_u8(&message->text, 0);
+    if (message->in_value) http_text_end(message);
     message->in_value = false;
     buffer_put(&message->text, at, bytes);
     return buffer_failed(&message->text);
@@ -63,7 +74,7 @@ static int http_on_head(http_parser *parser)
 {
     struct http_message *message = http_message_of(parser);
     struct http_head *head = &message->head;
-    buffer_put_u8(&message->text, 0);
+    http_text_end(message);
     if (buffer_failed(&message->text)) return 1;
     http_head_split(message);
     head->method = message->answer ? "" : http_method_str((enum http_method)parser->method);

@@ -133,8 +133,8 @@ static void link_timed_out(void *context)
     link_end(context, STATUS_TIMEOUT, STATUS_TIMEOUT);
 }
 
-/* A whole answer: hands it out. False: the link is gone, or was ended meanwhile. */
-static bool link_deliver(struct rpc_http_link *link)
+/* A whole answer: hands it out. The link may be gone afterwards. */
+static void link_deliver(struct rpc_http_link *link)
 {
     struct http_message *message = &link->message;
     struct rpc_answer answer = {
@@ -147,12 +147,10 @@ static bool link_deliver(struct rpc_http_link *link)
     link_answer(link, &answer);
     if (link->freed) {
         if (!link->deferred) link_release(link);
-        return false;
+        return;
     }
     http_message_reset(message, LINK_BODY_KEEP_BYTES);
-    if (link->state != LINK_OPEN) return false;
-    if (!keep_alive) link_end(link, STATUS_CLOSED, STATUS_CLOSED);
-    return keep_alive;
+    if (!keep_alive && link->state == LINK_OPEN) link_end(link, STATUS_CLOSED, STATUS_CLOSED);
 }
 
 /* Judges the head of an answer. */
@@ -207,10 +205,10 @@ static void link_readable(void *context)
     do {
         status = link_read_some(link, &body_bytes);
     } while (status == STATUS_OK && link->message.state != HTTP_MESSAGE_COMPLETE);
-    if (link->message.state == HTTP_MESSAGE_COMPLETE) {
-        link_deliver(link);
-    } else if (status != STATUS_AGAIN) {
+    if (status != STATUS_OK && status != STATUS_AGAIN) {
         link_end(link, STATUS_CLOSED, status);
+    } else if (link->message.state == HTTP_MESSAGE_COMPLETE) {
+        link_deliver(link);
     }
 }
 
