@@ -7,14 +7,34 @@
 #include "base/assert.h"
 #include "record/layout.h"
 
-/* Most varints of a record are one byte: those do not go through the general reader. */
+/* Nearly all varints of a record take one or two bytes: those do not go through the general reader.
+ * False: neither, or it lies at the end. */
+static inline bool record_short_varint(struct reader *reader, int32_t *out)
+{
+    if (reader->bytes - reader->at < 2) return false;
+    const uint8_t *at = reader->data + reader->at;
+    uint32_t value = at[0];
+    size_t bytes = 1;
+    if (value >= 0x80) {
+        if (at[1] >= 0x80) return false;
+        value = (value & 0x7f) | (uint32_t)at[1] << 7;
+        bytes = 2;
+    }
+    reader->at += bytes;
+    *out = (int32_t)(value >> 1) ^ -(int32_t)(value & 1);
+    return true;
+}
+
 static inline int32_t record_varint32(struct reader *reader)
 {
-    if (reader->at < reader->bytes && reader->data[reader->at] < 0x80) {
-        uint8_t byte = reader->data[reader->at++];
-        return (int32_t)(byte >> 1) ^ -(int32_t)(byte & 1);
-    }
-    return reader_varint32(reader);
+    int32_t value;
+    return record_short_varint(reader, &value) ? value : reader_varint32(reader);
+}
+
+static inline int64_t record_varint64(struct reader *reader)
+{
+    int32_t value;
+    return record_short_varint(reader, &value) ? value : reader_varint64(reader);
 }
 
 /* A nullable length and its bytes; *out is NULL for null. False: malformed. */
@@ -60,7 +80,7 @@ bool record_read(struct reader *reader, struct record_fields *out)
     reader_init(&body, reader->data + reader->at, (size_t)bytes);
     reader->at += (size_t)bytes;
     reader_skip(&body, 1); /* attributes: none are defined */
-    out->timestamp_delta = reader_varint64(&body);
+    out->timestamp_delta = record_varint64(&body);
     out->offset_delta = record_varint32(&body);
     return record_read_nullable(&body, &out->key_bytes, &out->key) &&
            record_read_nullable(&body, &out->value_bytes, &out->value) &&
