@@ -18,6 +18,7 @@ struct replication_peer {
 struct replication_config {
     bool enabled; /* false: a group of one, no replication port */
     int32_t replica_id;
+    bool has_token; /* without one, admin routes need a loopback peer */
     bool may_found; /* Role is leader or both */
     char replicate_host[GROUP_HOST_BYTES];
     int replicate_port;

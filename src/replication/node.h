@@ -55,6 +55,23 @@ void node_loop_gap(struct node *node, int64_t gap_us);
 /* readyz: true, or false with the reason (and which members are missing while founding). */
 bool node_ready(struct node *node, char *reason, size_t reason_bytes);
 
+/* A Kafka request that a follower forwarded to this leader (replication-wire.md S8). `kafka/`
+ * executes it and answers once. */
+struct node_forwarded {
+    int16_t api_key, api_version;
+    const char *client_id; /* NULL: none */
+    const char *principal, *client_host;
+    int64_t deadline_us;
+    struct slice body; /* borrowed for the call of the handler */
+    void *private_state;
+};
+/* With STATUS_OK `answer` is the response body without its header; else the follower waits for a
+ * leader. */
+void node_answer_forwarded(struct node_forwarded *forwarded, enum status status,
+                           struct slice answer);
+typedef void (*node_forwarded_fn)(void *context, struct node_forwarded *forwarded);
+void node_set_forward_handler(struct node *node, node_forwarded_fn handler, void *context);
+
 /* For metrics, the simulator's checker and tests. */
 struct node_facts {
     int32_t id;

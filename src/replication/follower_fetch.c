@@ -1,0 +1,441 @@
+/* follower_fetch.c: the fetch session: marks told, answers applied, progress of syncs (wire S6).
+ *
+ * A request lists only slots whose marks changed. Data is checked (CRC, place, epochs) before it is
+ * appended; the high watermark is taken after the append. The next fetch does not wait for the
+ * sync: the durable offset follows on the progress connection. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/mutant.h"
+#include "record/batch.h"
+#include "replication/follower_internal.h"
+
+#define RETRY_AFTER_US    1000000
+#define REQUEST_BYTES_MAX (1000u * 1024)
+#define BUSY_RETRY_US     5000
+
+void follow_set_failed(struct follow *follow, struct follow_partition *of, uint8_t reason,
+                       int64_t retry_after_us)
+{
+    of->failed = true;
+    of->reason = reason;
+    of->must_tell = true;
+    if (retry_after_us > 0) {
+        of->retry_us = follow_now(follow) + retry_after_us;
+        timer_start(follow->failed_timer, retry_after_us);
+    }
+    follow_mark_changed(follow, of);
+    timer_start(follow->progress_timer, 0);
+}
+
+/* ---- requests ---- */
+
+/* The marks as they are now. */
+static void fill_marks(const struct follow_partition *of, struct wire_request_entry *entry)
+{
+    struct partition_log *log = partition_log_of(of->partition);
+    entry->slot = of->slot;
+    entry->log_start = partition_log_start_offset(log);
+    entry->fetch_offset = partition_log_end_offset(log);
+    entry->durable_offset = partition_log_durable_offset(log);
+    entry->last_epoch = MUTANT(5) ? -1 : epoch_history_latest(partition_log_epochs(log));
+    int64_t from, to;
+    if (of->conflict) {
+        entry->flags |= WIRE_CONFLICT;
+        entry->reason = WIRE_REASON_CUT_BELOW_HIGH_WATERMARK;
+        entry->fetch_offset = of->conflict_offset;
+        entry->durable_offset = partition_high_watermark(of->partition);
+    } else if (of->failed || partition_log_failed(log)) {
+        entry->flags |= WIRE_FAILED;
+        entry->reason = of->failed ? of->reason : WIRE_REASON_IO;
+    } else if (partition_log_quarantined(log, &from, &to)) {
+        entry->flags |= WIRE_FAILED;
+        entry->reason = WIRE_REASON_QUARANTINED;
+    }
+    if (of->rewound) entry->flags |= WIRE_REWOUND;
+}
+
+static bool marks_differ(const struct follow_partition *of, const struct wire_request_entry *entry)
+{
+    return of->must_tell || entry->fetch_offset != of->told_fetch ||
+           entry->durable_offset != of->told_durable || entry->log_start != of->told_start ||
+           entry->last_epoch != of->told_epoch || entry->flags != of->told_flags;
+}
+
+static void note_told(struct follow_partition *of, const struct wire_request_entry *entry)
+{
+    of->told_fetch = entry->fetch_offset;
+    of->told_durable = entry->durable_offset;
+    of->told_start = entry->log_start;
+    of->told_epoch = entry->last_epoch;
+    of->told_flags = entry->flags & (WIRE_CONFLICT | WIRE_FAILED);
+    of->must_tell = of->rewound = false;
+}
+
+/* Adds what this slot has to say. false: it must wait (a progress may not define, a rewind runs).
+ */
+static bool put_slot(struct follow_partition *of, bool is_fetch, struct buffer *body,
+                     uint32_t *entry_count)
+{
+    struct wire_request_entry entry = {.slot = of->slot};
+    if (of->rewinding) return false;
+    if (of->partition == NULL) {
+        if (!of->define_sent) return true;
+        if (!is_fetch) return false;
+        entry.flags = WIRE_REMOVE;
+        of->define_sent = of->defined = false;
+    } else {
+        fill_marks(of, &entry);
+        if (!of->define_sent) {
+            if (!is_fetch) return false;
+            entry.flags |= WIRE_DEFINE;
+            entry.flags &= (uint8_t)~WIRE_REWOUND;
+            entry.uid = *topic_uid(partition_topic(of->partition));
+            entry.partition = (uint32_t)partition_index(of->partition);
+            of->define_sent = true;
+        } else if (!is_fetch && !of->defined) {
+            return false;
+        } else if (!marks_differ(of, &entry)) {
+            return true;
+        }
+        note_told(of, &entry);
+        of->told_flags = entry.flags & (WIRE_CONFLICT | WIRE_FAILED);
+    }
+    wire_put_request_entry(body, &entry);
+    (*entry_count)++;
+    return true;
+}
+
+/* Header and entries of a request; what does not fit, or must wait, stays in the list. */
+static void build_request(struct follow *follow, bool is_fetch, uint16_t flags, struct buffer *body)
+{
+    const struct follow_options *options = &follow->options;
+    struct wire_request_header header = {
+        .kind = is_fetch ? WIRE_FETCH : WIRE_PROGRESS,
+        .flags = flags,
+        .from = options->self_id,
+        .to = options->leader_id,
+        .epoch = options->epoch,
+        .session = follow->session,
+        .seq = ++follow->seq,
+        .group = options->group,
+        .from_incarnation = options->incarnation,
+        .to_incarnation = options->leader_incarnation,
+        .applied = catalog_durable_version(options->broker),
+        .max_wait_ms = (uint32_t)(options->config->max_fetch_wait_us / 1000),
+        .max_bytes = options->config->max_fetch_bytes,
+    };
+    memcpy(header.members, options->members_hash, sizeof(header.members));
+    struct buffer entries;
+    buffer_init(&entries, 0);
+    struct follow_partition *of, *next;
+    DL_FOREACH_SAFE2(follow->changed, of, next, changed_next)
+    {
+        if (header.entry_count >= WIRE_DEFINES_MAX || entries.bytes > REQUEST_BYTES_MAX) break;
+        if (!put_slot(of, is_fetch, &entries, &header.entry_count)) continue;
+        of->changed = false;
+        DL_DELETE2(follow->changed, of, changed_prev, changed_next);
+    }
+    follow->told_applied = header.applied;
+    wire_put_request_header(body, &header);
+    buffer_put(body, entries.data, entries.bytes);
+    wire_put_crc(body, 0);
+    ASSERT(!buffer_failed(body) && !buffer_failed(&entries));
+    buffer_deinit(&entries);
+}
+
+/* ---- answers ---- */
+
+/* Checks the batches of one entry: whole, CRC, in place, epochs not falling. */
+static uint8_t check_batches(const struct follow *follow, const struct follow_partition *of,
+                             struct slice data, uint64_t *records)
+{
+    struct partition_log *log = partition_log_of(of->partition);
+    int64_t expected = partition_log_end_offset(log);
+    int32_t epoch = epoch_history_latest(partition_log_epochs(log));
+    bool compacted = topic_settings_of(partition_topic(of->partition))->compacted;
+    struct error error;
+    *records = 0;
+    while (data.bytes > 0) {
+        struct batch_header header;
+        if (batch_parse(data.data, data.bytes, true, &header, &error) != STATUS_OK) {
+            return WIRE_REASON_BAD_CRC;
+        }
+        if (!batch_crc_matches(data.data, &header)) return WIRE_REASON_BAD_CRC;
+        bool in_place = compacted ? header.base_offset >= expected : header.base_offset == expected;
+        if (!in_place && !MUTANT(31)) return WIRE_REASON_OUT_OF_ORDER;
+        if (header.leader_epoch < epoch || header.leader_epoch > follow->options.epoch) {
+            return WIRE_REASON_OUT_OF_ORDER;
+        }
+        epoch = header.leader_epoch;
+        expected = batch_last_offset(&header) + 1;
+        *records += (uint64_t)header.last_offset_delta + 1;
+        data.data += header.batch_bytes;
+        data.bytes -= header.batch_bytes;
+    }
+    return WIRE_REASON_NONE;
+}
+
+/* true: marks may be taken. */
+static bool append_data(struct follow *follow, struct follow_partition *of, struct slice data)
+{
+    if (data.bytes == 0) return true;
+    uint64_t records;
+    uint8_t reason = check_batches(follow, of, data, &records);
+    if (reason != WIRE_REASON_NONE) {
+        log_warn("fetched_data_refused partition=%s reason=%u", partition_name(of->partition),
+                 reason);
+        follow_set_failed(follow, of, reason, RETRY_AFTER_US);
+        return false;
+    }
+    struct shared_bytes *batches = shared_bytes_copy(data.data, data.bytes);
+    struct error error;
+    enum status status = STATUS_NO_MEMORY;
+    bool gap = topic_settings_of(partition_topic(of->partition))->compacted || MUTANT(31);
+    if (batches != NULL) status = partition_follow_append(of->partition, batches, gap, &error);
+    if (status == STATUS_OK) {
+        follow->options.handlers.fetched(follow->options.handlers.context, records);
+        follow_mark_changed(follow, of);
+        return true;
+    }
+    if (batches != NULL) shared_bytes_unref(batches);
+    if (status == STATUS_AGAIN || status == STATUS_NO_MEMORY) {
+        /* The disk is behind: the same offset is asked for again, a little later. */
+        follow->disk_behind = true;
+        of->must_tell = true;
+        follow_mark_changed(follow, of);
+        return false;
+    }
+    log_error("follow_append_failed partition=%s error=\"%s\"", partition_name(of->partition),
+              error.text);
+    follow_set_failed(follow, of, status == STATUS_NO_SPACE ? WIRE_REASON_NO_SPACE : WIRE_REASON_IO,
+                      0);
+    return false;
+}
+
+static void apply_data(struct follow *follow, struct follow_partition *of,
+                       const struct wire_answer_entry *entry, struct slice data)
+{
+    if (!append_data(follow, of, data)) return;
+    follow_note_begin(follow, of);
+    int64_t log_end = partition_log_end(of->partition);
+    int64_t mark = entry->high_watermark < log_end ? entry->high_watermark : log_end;
+    partition_set_high_watermark(of->partition, mark);
+    if (entry->log_start > partition_log_start(of->partition)) {
+        partition_follow_log_start(of->partition, entry->log_start);
+        follow_mark_changed(follow, of);
+    }
+}
+
+static void apply_error(struct follow *follow, struct follow_partition *of, uint8_t code)
+{
+    log_warn("fetch_error partition=%s code=%u", partition_name(of->partition), code);
+    if (code == WIRE_ERROR_AHEAD) {
+        of->compared = false;
+        follow->step = FOLLOW_EPOCHS;
+        follow->session = 0;
+    } else if (code == WIRE_ERROR_UNREADABLE || code == WIRE_ERROR_NOT_READY) {
+        of->retry_us = follow_now(follow) + RETRY_AFTER_US;
+        timer_start(follow->failed_timer, RETRY_AFTER_US);
+    }
+    /* Unknown uid or partition: the next manifest says what became of it. */
+}
+
+static void apply_entry(struct follow *follow, const struct wire_answer_entry *entry,
+                        struct slice data)
+{
+    if (entry->slot >= follow->slot_count) return;
+    struct follow_partition *of = follow->slots[entry->slot];
+    if (of->partition == NULL || of->rewinding || of->conflict) return;
+    if (of->failed || partition_log_failed(partition_log_of(of->partition))) return;
+    switch (entry->kind) {
+    case WIRE_DATA: apply_data(follow, of, entry, data); break;
+    case WIRE_RESET:
+        follow_reset(follow, of, entry->offset, entry->epoch, entry->high_watermark);
+        break;
+    case WIRE_DIVERGED: follow_cut(follow, of, entry->epoch, entry->offset); break;
+    default: apply_error(follow, of, entry->code); break;
+    }
+}
+
+/* Is this the answer to the request that is in flight? */
+static bool answer_fits(const struct follow *follow, const struct wire_answer_header *header,
+                        enum wire_fetch_kind kind)
+{
+    const struct follow_options *options = &follow->options;
+    if (header->kind != kind || header->from != options->leader_id) return false;
+    if (header->to != options->self_id || header->epoch != options->epoch) return false;
+    if (!uuid_equal(&header->group, &options->group)) return false;
+    if (!uuid_equal(&header->to_incarnation, &options->incarnation)) return false;
+    if (!uuid_is_none(&options->leader_incarnation) &&
+        !uuid_equal(&header->from_incarnation, &options->leader_incarnation)) {
+        return false;
+    }
+    if (header->flags & WIRE_OPENED) return follow->opening && header->session != 0;
+    return header->session == follow->session;
+}
+
+static void note_versions(struct follow *follow, const struct wire_answer_header *header)
+{
+    struct manifest_version own = catalog_version(follow->options.broker);
+    if (manifest_version_compare(header->version, own) != 0 &&
+        manifest_version_compare(header->version, follow->announced) != 0) {
+        follow->announced = header->version;
+        follow->manifest_wanted = true;
+    }
+    broker_manifest_committed(follow->options.broker, header->committed);
+}
+
+static enum status apply_answer(struct follow *follow, struct slice body, struct error *error)
+{
+    struct wire_answer_header header;
+    struct reader entries;
+    struct slice records;
+    enum status status = wire_open_answer(body, &header, &entries, &records, error);
+    if (status != STATUS_OK) return status;
+    if (!answer_fits(follow, &header, WIRE_FETCH)) {
+        return error_set(error, STATUS_INVALID, "fetch: answer of another session or replica");
+    }
+    if (header.flags & WIRE_OPENED) {
+        follow->session = header.session;
+        follow->opening = false;
+    }
+    struct follow_partition *of;
+    if (header.flags & WIRE_OPENED) {
+        DL_FOREACH(follow->partitions, of)
+        {
+            of->defined = of->define_sent;
+        }
+    }
+    for (uint32_t i = 0; i < header.entry_count; i++) {
+        struct wire_answer_entry entry;
+        status = wire_next_answer_entry(&entries, &entry, error);
+        if (status != STATUS_OK) return status;
+        if (entry.bytes > records.bytes) {
+            return error_set(error, STATUS_INVALID, "fetch: more records than data");
+        }
+        struct slice data = {records.data, entry.bytes};
+        records.data += entry.bytes;
+        records.bytes -= entry.bytes;
+        if (entry.slot < follow->slot_count) {
+            follow->slots[entry.slot]->defined = follow->slots[entry.slot]->define_sent;
+        }
+        apply_entry(follow, &entry, data);
+    }
+    note_versions(follow, &header);
+    follow->options.handlers.heard(follow->options.handlers.context, header.flags & WIRE_IN_ISR,
+                                   header.flags & WIRE_HANDING_OVER);
+    return STATUS_OK;
+}
+
+static void fetch_answered(void *context, const struct rpc_answer *answer)
+{
+    struct follow *follow = context;
+    follow->fetch_busy = false;
+    if (answer->status != 200) {
+        follow->opening = false;
+        follow_refused(follow, answer);
+        return;
+    }
+    struct error error = {0};
+    if (apply_answer(follow, answer->body, &error) != STATUS_OK) {
+        log_warn("fetch_answer_refused leader=%d error=\"%s\"", follow->options.leader_id,
+                 error.text);
+        follow->opening = false;
+        follow_restart(follow, FOLLOW_FETCH, RETRY_AFTER_US);
+        return;
+    }
+    timer_start(follow->progress_timer, 0);
+    if (follow->disk_behind)
+        timer_start(follow->retry_timer, BUSY_RETRY_US);
+    else
+        follow_go_on(follow);
+    follow->disk_behind = false;
+}
+
+/* A new session tells everything. */
+static void prepare_open(struct follow *follow)
+{
+    struct follow_partition *of;
+    DL_FOREACH(follow->partitions, of)
+    {
+        of->defined = of->define_sent = false;
+        of->must_tell = true;
+        follow_mark_changed(follow, of);
+    }
+    follow->opening = true;
+}
+
+void follow_send_fetch(struct follow *follow)
+{
+    ASSERT(follow->fetch_open && !follow->fetch_busy);
+    uint16_t flags = 0;
+    if (follow->session == 0) {
+        /* A cut under way would be told half: the session opens when it is done. */
+        if (follow->rewinds > 0) return;
+        prepare_open(follow);
+        flags = WIRE_OPEN;
+    }
+    struct buffer body;
+    buffer_init(&body, 0);
+    build_request(follow, true, flags, &body);
+    const struct replication_config *config = follow->options.config;
+    follow->fetch_busy = true;
+    rpc_link_call(follow->fetch_link, "POST", "/replication/fetch", buffer_slice(&body), true,
+                  config->max_fetch_wait_us + config->rpc_timeout_us, fetch_answered, follow);
+    buffer_deinit(&body);
+}
+
+/* ---- progress ---- */
+
+static void progress_answered(void *context, const struct rpc_answer *answer)
+{
+    struct follow *follow = context;
+    follow->progress_busy = false;
+    if (answer->status != 200) {
+        follow_refused(follow, answer);
+        return;
+    }
+    struct wire_answer_header header;
+    struct reader entries;
+    struct slice records;
+    struct error error;
+    if (wire_open_answer(answer->body, &header, &entries, &records, &error) == STATUS_OK &&
+        answer_fits(follow, &header, WIRE_PROGRESS)) {
+        note_versions(follow, &header);
+        follow->options.handlers.heard(follow->options.handlers.context, header.flags & WIRE_IN_ISR,
+                                       header.flags & WIRE_HANDING_OVER);
+    }
+    follow_send_progress(follow);
+}
+
+/* Is there anything that a progress request may tell? */
+static bool has_progress(const struct follow *follow)
+{
+    struct manifest_version applied = catalog_durable_version(follow->options.broker);
+    if (manifest_version_compare(applied, follow->told_applied) != 0) return true;
+    const struct follow_partition *of;
+    DL_FOREACH2(follow->changed, of, changed_next)
+    {
+        if (of->partition == NULL || of->rewinding || !of->defined) continue;
+        struct wire_request_entry entry = {.slot = of->slot};
+        fill_marks(of, &entry);
+        if (marks_differ(of, &entry)) return true;
+    }
+    return false;
+}
+
+void follow_send_progress(struct follow *follow)
+{
+    if (!follow->progress_open || follow->progress_busy || !follow_is_fetching(follow)) return;
+    if (!follow->fetch_busy || !has_progress(follow)) return;
+    struct buffer body;
+    buffer_init(&body, 0);
+    build_request(follow, false, 0, &body);
+    follow->progress_busy = true;
+    rpc_link_call(follow->progress_link, "POST", "/replication/progress", buffer_slice(&body), true,
+                  follow->options.config->rpc_timeout_us, progress_answered, follow);
+    buffer_deinit(&body);
+}

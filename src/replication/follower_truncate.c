@@ -1,0 +1,239 @@
+/* follower_truncate.c: making the own log a prefix of the leader's, by epochs (wire S5,
+ * KIP-101/279).
+ *
+ * For each partition: where does the leader's copy of my latest epoch end? Cut at min(that, where
+ * my own copy of epochs up to the answered one ends); ask again while the answered epoch is older
+ * than the asked. A cut below a high watermark that was known here is not made: it is a conflict,
+ * reported and loud (I12). */
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "base/mutant.h"
+#include "replication/follower_internal.h"
+
+static void rewind_ended(struct follow_partition *of, enum status status, const struct error *error)
+{
+    struct follow *follow = of->follow;
+    ASSERT(follow->rewinds > 0);
+    follow->rewinds--;
+    of->rewinding = false;
+    if (follow->dead) {
+        if (follow->rewinds == 0 && !follow->applying) follow_destroy(follow);
+        return;
+    }
+    if (of->partition == NULL) return;
+    if (status != STATUS_OK) {
+        log_error("rewind_failed partition=%s error=\"%s\"", partition_name(of->partition),
+                  error->text);
+        follow_set_failed(follow, of, WIRE_REASON_IO, 0);
+    }
+    of->rewound = true;
+    of->must_tell = true;
+    follow_note_begin(follow, of);
+    follow_mark_changed(follow, of);
+    follow_go_on(follow);
+    timer_start(follow->progress_timer, 0);
+}
+
+static void truncate_done(void *context, enum status status, const struct error *error)
+{
+    (void)FAILPOINT("truncate.done");
+    rewind_ended(context, status, error);
+}
+
+static void reset_done(void *context, enum status status, const struct error *error)
+{
+    (void)FAILPOINT("reset.done");
+    rewind_ended(context, status, error);
+}
+
+static void set_conflict(struct follow *follow, struct follow_partition *of, int64_t cut)
+{
+    char text[320];
+    snprintf(text, sizeof(text), "%s: asked to cut to %lld, below the high watermark %lld",
+             partition_name(of->partition), (long long)cut,
+             (long long)partition_high_watermark(of->partition));
+    of->conflict = true;
+    of->conflict_offset = cut;
+    of->must_tell = true;
+    follow_mark_changed(follow, of);
+    follow->options.handlers.alarm(follow->options.handlers.context, "truncation_refused", text);
+}
+
+static void start_truncate(struct follow *follow, struct follow_partition *of, int64_t cut)
+{
+    (void)FAILPOINT("truncate.begin");
+    log_info("truncate partition=%s epoch=%d from=%lld to=%lld", partition_name(of->partition),
+             follow->options.epoch, (long long)partition_log_end(of->partition), (long long)cut);
+    if (cut < partition_log_end(of->partition)) {
+        follow->options.handlers.truncated(follow->options.handlers.context);
+    }
+    of->rewinding = true;
+    follow->rewinds++;
+    partition_truncate(of->partition, cut, truncate_done, of);
+}
+
+void follow_cut(struct follow *follow, struct follow_partition *of, int32_t answered_epoch,
+                int64_t end)
+{
+    struct partition_log *log = partition_log_of(of->partition);
+    const struct epoch_history *epochs = partition_log_epochs(log);
+    int64_t log_end = partition_log_end_offset(log);
+    int64_t own_end = epoch_history_end_of(epochs, answered_epoch, log_end).end_offset;
+    int64_t cut = end < own_end ? end : own_end;
+    if (MUTANT(1) && cut > partition_high_watermark(of->partition)) {
+        cut = partition_high_watermark(of->partition);
+    }
+    if (cut < partition_log_start_offset(log)) cut = partition_log_start_offset(log);
+    bool newer_epochs = epoch_history_latest(epochs) > answered_epoch;
+    if (cut >= log_end && !newer_epochs) return;
+    if (cut < partition_high_watermark(of->partition)) {
+        set_conflict(follow, of, cut);
+        return;
+    }
+    start_truncate(follow, of, cut);
+}
+
+void follow_reset(struct follow *follow, struct follow_partition *of, int64_t offset, int32_t epoch,
+                  int64_t high_watermark)
+{
+    (void)FAILPOINT("reset.begin");
+    log_warn("reset partition=%s epoch=%d offset=%lld log_end=%lld", partition_name(of->partition),
+             follow->options.epoch, (long long)offset, (long long)partition_log_end(of->partition));
+    of->rewinding = true;
+    of->conflict = false;
+    follow->rewinds++;
+    partition_reset(of->partition, offset, epoch, high_watermark, reset_done, of);
+}
+
+/* The leader's epoch is recorded where it began, even if nothing was written in it, as soon as the
+ * log reaches that place: earlier it would stand before epochs that are still to come. */
+void follow_note_begin(struct follow *follow, struct follow_partition *of)
+{
+    if (of->partition == NULL || of->begin < 0 || of->rewinding) return;
+    struct partition_log *log = partition_log_of(of->partition);
+    if (partition_log_end_offset(log) != of->begin) return;
+    if (epoch_history_latest(partition_log_epochs(log)) >= follow->options.epoch) return;
+    partition_log_assign_epoch(log, follow->options.epoch, of->begin);
+    follow_mark_changed(follow, of);
+}
+
+static void epochs_answer(struct follow *follow, struct follow_partition *of,
+                          const struct wire_epoch_answer *answer)
+{
+    of->compared = true;
+    if (answer->missing) return; /* the next manifest says what became of it */
+    of->begin = answer->begin;
+    if (of->asked_epoch < 0) {
+        follow_note_begin(follow, of);
+        return;
+    }
+    follow_cut(follow, of, (int32_t)answer->epoch, answer->end);
+    of->ask_again = answer->epoch < of->asked_epoch && !of->conflict && !MUTANT(2);
+    if (of->ask_again)
+        of->compared = false;
+    else
+        follow_note_begin(follow, of);
+}
+
+static void epochs_answered(void *context, const struct rpc_answer *answer)
+{
+    struct follow *follow = context;
+    follow->fetch_busy = false;
+    follow->epochs_in_flight = false;
+    if (answer->status != 200) {
+        follow_refused(follow, answer);
+        return;
+    }
+    struct wire_list list;
+    struct raft_id id;
+    int64_t epoch;
+    struct error error;
+    enum status status = wire_list_open(&list, answer->body, &id, &epoch, &error);
+    if (status == STATUS_OK && (!follow_id_fits(follow, &id) || epoch != follow->options.epoch)) {
+        status = error_set(&error, STATUS_INVALID, "epochs: from another replica or epoch");
+        wire_list_close(&list);
+    }
+    if (status != STATUS_OK) {
+        log_warn("epochs_refused leader=%d error=\"%s\"", follow->options.leader_id, error.text);
+        follow_restart(follow, FOLLOW_MANIFEST, 1000000);
+        return;
+    }
+    for (uint32_t i = 0; i < wire_list_count(&list); i++) {
+        struct wire_epoch_answer item;
+        if (wire_list_get_epoch(&list, i, &item, &error) != STATUS_OK) continue;
+        struct topic *topic = catalog_find_uid(follow->options.broker, &item.uid);
+        struct partition *partition =
+            topic == NULL ? NULL : topic_partition(topic, (uint32_t)item.partition);
+        struct follow_partition *of = partition == NULL ? NULL : partition_replica(partition);
+        if (of != NULL && !of->rewinding) epochs_answer(follow, of, &item);
+    }
+    wire_list_close(&list);
+    follow_go_on(follow);
+}
+
+/* Records without epoch history are thrown away and copied anew (replication.md section 5). */
+static bool has_no_history(const struct follow_partition *of)
+{
+    struct partition_log *log = partition_log_of(of->partition);
+    return partition_log_end_offset(log) > partition_log_start_offset(log) &&
+           epoch_history_latest(partition_log_epochs(log)) < 0;
+}
+
+static bool put_question(struct wire_list *list, struct follow_partition *of)
+{
+    struct partition_log *log = partition_log_of(of->partition);
+    struct topic *topic = partition_topic(of->partition);
+    of->asked_epoch = epoch_history_latest(partition_log_epochs(log));
+    struct wire_epoch_question question = {
+        .uid = *topic_uid(topic),
+        .partition = partition_index(of->partition),
+        .epoch = of->asked_epoch,
+        .offset = partition_log_end_offset(log),
+    };
+    wire_list_put_question(list, &question, true);
+    return true;
+}
+
+void follow_ask_epochs(struct follow *follow)
+{
+    struct wire_list list;
+    struct raft_id id;
+    uint32_t asked = 0;
+    bool waiting = false;
+    struct follow_partition *of;
+    follow_id(follow, &id);
+    wire_list_begin(&list, &id, follow->options.epoch);
+    DL_FOREACH(follow->partitions, of)
+    {
+        if (of->partition == NULL || of->compared || of->conflict) continue;
+        if (of->rewinding) {
+            waiting = true;
+            continue;
+        }
+        if (MUTANT(4) && follow->options.same_leader_as_before) {
+            of->compared = true;
+            continue;
+        }
+        if (has_no_history(of)) {
+            follow_reset(follow, of, 0, -1, 0);
+            waiting = true;
+            continue;
+        }
+        if (asked < WIRE_EPOCHS_MAX && put_question(&list, of)) asked++;
+    }
+    struct buffer body;
+    buffer_init(&body, 0);
+    wire_list_finish(&list, &body);
+    if (asked > 0) {
+        follow->fetch_busy = follow->epochs_in_flight = true;
+        rpc_link_call(follow->fetch_link, "POST", "/replication/epochs", buffer_slice(&body), false,
+                      follow->options.config->rpc_timeout_us, epochs_answered, follow);
+    } else if (!waiting && follow->rewinds == 0) {
+        follow->step = FOLLOW_FETCH;
+    }
+    buffer_deinit(&body);
+    if (follow->step == FOLLOW_FETCH) follow_go_on(follow);
+}

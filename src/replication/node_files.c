@@ -1,0 +1,135 @@
+/* node_files.c: writing replication-raft.json and replication-identity.json, one write of each at a
+ * time.
+ *
+ * A Raft state is copied on the loop and encoded on its worker; states that come meanwhile
+ * supersede one another. A failed write is final: the core is told, and answers no vote or append
+ * any more (F41).               */
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "replication/node_internal.h"
+
+struct node_file_job {
+    struct job job;
+    struct node *node;
+    struct raft_state *state; /* Raft: what to write */
+    uint64_t generation;
+    struct identity identity;
+    bool for_bound;
+    enum status status;
+    struct error error;
+};
+
+static enum status replace(struct node_file_job *job, const char *file, struct buffer *content)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s", job->node->options.data_dir, file);
+    enum status status = STATUS_NO_MEMORY;
+    if (!buffer_failed(content)) {
+        status =
+            file_replace(job->node->options.fs, path, content->data, content->bytes, &job->error);
+    }
+    buffer_deinit(content);
+    return status;
+}
+
+static void raft_run(struct job *base)
+{
+    struct node_file_job *job = CONTAINER_OF(base, struct node_file_job, job);
+    if (FAILPOINT("raft.persist")) {
+        job->status = error_set(&job->error, STATUS_IO, "failpoint raft.persist");
+        return;
+    }
+    struct buffer content;
+    buffer_init(&content, 0);
+    raft_state_write(job->state, &content);
+    job->status = replace(job, RAFT_FILE, &content);
+}
+
+static void raft_done(struct job *base)
+{
+    struct node_file_job *job = CONTAINER_OF(base, struct node_file_job, job);
+    struct node *node = job->node;
+    struct raft_event event = {.kind = RAFT_EVENT_PERSISTED,
+                               .persisted.generation = job->generation};
+    if (job->status != STATUS_OK) {
+        log_error("raft_persist_failed error=\"%s\" mend=\"replace the disk and restart\"",
+                  job->error.text);
+        node_raise_alarm(node, ALARM_SYNC_FAILED, job->error.text);
+        event.kind = RAFT_EVENT_PERSIST_FAILED;
+    }
+    node->persist_job = NULL;
+    free(job->state);
+    free(job);
+    bool failed = event.kind == RAFT_EVENT_PERSIST_FAILED;
+    if (node->persist_wanted && !failed) node_persist_raft(node);
+    (void)node_step(node, &event, NULL, NULL);
+}
+
+void node_persist_raft(struct node *node)
+{
+    node->persist_wanted = true;
+    if (node->persist_job != NULL) return;
+    struct node_file_job *job = calloc(1, sizeof(*job));
+    ASSERT(job != NULL);
+    job->job.run = raft_run;
+    job->job.done = raft_done;
+    job->node = node;
+    job->state = raft_state_copy(node->raft);
+    ASSERT(job->state != NULL);
+    job->generation = raft_generation(node->raft);
+    node->persist_wanted = false;
+    node->persist_job = job;
+    executor_submit(node->options.executor, EXECUTOR_LANE_RAFT, &job->job);
+}
+
+static void identity_run(struct job *base)
+{
+    struct node_file_job *job = CONTAINER_OF(base, struct node_file_job, job);
+    struct buffer content;
+    buffer_init(&content, 0);
+    identity_encode(&job->identity, &content);
+    job->status = replace(job, IDENTITY_FILE, &content);
+}
+
+static void identity_done(struct job *base)
+{
+    struct node_file_job *job = CONTAINER_OF(base, struct node_file_job, job);
+    struct node *node = job->node;
+    node->identity_job = NULL;
+    bool ok = job->status == STATUS_OK, for_bound = job->for_bound;
+    if (!ok) node_raise_alarm(node, ALARM_SYNC_FAILED, job->error.text);
+    free(job);
+    if (node->identity_dirty) node_persist_identity(node, node->identity_for_bound);
+    if (!ok || !for_bound) return;
+    struct raft_event event = {.kind = RAFT_EVENT_IDENTITY_SYNCED};
+    (void)node_step(node, &event, NULL, NULL);
+    node_group_changed(node);
+}
+
+void node_persist_identity(struct node *node, bool for_bound)
+{
+    node->identity_for_bound = for_bound;
+    node->identity_dirty = true;
+    if (node->identity_job != NULL) return;
+    struct node_file_job *job = calloc(1, sizeof(*job));
+    ASSERT(job != NULL);
+    job->job.run = identity_run;
+    job->job.done = identity_done;
+    job->node = node;
+    job->identity = node->identity;
+    job->for_bound = for_bound;
+    node->identity_dirty = false;
+    node->identity_job = job;
+    executor_submit(node->options.executor, EXECUTOR_LANE_RAFT, &job->job);
+}
+
+void node_files_free(struct node *node)
+{
+    if (node->persist_job != NULL) free(node->persist_job->state);
+    free(node->persist_job);
+    free(node->identity_job);
+    node->persist_job = node->identity_job = NULL;
+}

@@ -1,0 +1,251 @@
+/* node_internal.h: the replica's state, shared by node*.c only. */
+#ifndef MOONMQ_REPLICATION_NODE_INTERNAL_H
+#define MOONMQ_REPLICATION_NODE_INTERNAL_H
+
+#include "raft/raft.h"
+#include "raft/raft_json.h"
+#include "replication/follower.h"
+#include "replication/identity.h"
+#include "replication/leader.h"
+#include "replication/node.h"
+#include "replication/wire_json.h"
+
+#define NODE_TICK_US        20000
+#define NODE_STEP_DEPTH_MAX 8
+#define RAFT_FILE           "replication-raft.json"
+
+/* decisions 25 */
+enum node_alarm {
+    ALARM_TRUNCATION_REFUSED,
+    ALARM_DURABLE_WENT_BACK,
+    ALARM_WRONG_GROUP,
+    ALARM_MEMBERS_DIFFER,
+    ALARM_CORRUPT_RANGE,
+    ALARM_SYNC_FAILED,
+    ALARM_INCARNATION_CHANGED,
+    ALARM_UNKNOWN_ENTRY,
+    ALARM_WRONG_REPLICA,
+    ALARM_WIRE_VERSION,
+    ALARM_TOPIC_SET_ASIDE,
+    ALARM_OTHER,
+    ALARM_COUNT
+};
+#define ALARM_TEXTS_MAX 16 /* last ones kept for the status */
+
+enum node_role {
+    NODE_STARTING,
+    NODE_FOLLOWER,
+    NODE_PENDING, /* won: claim, tail or coordinators not done */
+    NODE_SERVING,
+    NODE_CARETAKER,
+    NODE_STOPPED
+};
+
+/* One of our connections to a peer: hello first, then its calls, one at a time. */
+enum node_link_kind { NODE_LINK_CONTROL, NODE_LINK_RAFT };
+struct node_call {
+    uint64_t call; /* raft's name for it; 0: none */
+    enum raft_message_kind kind;
+};
+struct peer;
+struct node_link {
+    struct node *node;
+    struct peer *peer;
+    enum node_link_kind kind;
+    struct rpc_link *link;   /* NULL: not wanted now */
+    bool connected, greeted; /* open; hello answered */
+    bool busy;
+    uint64_t rid; /* of the call in flight */
+    bool hello_in_flight;
+    struct node_call in_flight;
+    struct node_call waiting; /* control only: the next vote */
+    struct buffer waiting_body;
+    int64_t last_used_us;
+    struct timer *retry_timer;
+    bool retried; /* since it was last open */
+};
+struct peer {
+    struct node *node;
+    uint32_t index; /* among the members */
+    const struct replication_peer *config;
+    struct node_link control, raft;
+    bool refused;                   /* our last connect to it was */
+    struct uuid incarnation, group; /* last heard; none: never */
+    bool heard;
+    bool settings_warned;
+    uint64_t append_connection; /* on which it sends appends; 0: none */
+    int64_t incarnation_proposed_us;
+};
+
+struct node_request { /* of a peer, waiting for the core's answer */
+    struct node_request *prev, *next;
+    uint64_t token;
+    struct rpc_request *request;
+    struct raft_id id; /* of the request */
+    enum raft_message_kind kind;
+};
+
+struct node_confirm {
+    struct node_confirm *prev, *next;
+    uint64_t round; /* 0: not begun */
+    group_done_fn done;
+    void *context;
+};
+
+struct node_forward; /* node_forward.c */
+
+struct node_transfer {
+    bool active, handed; /* handed: raft was told; waits for the claim */
+    int32_t target;
+    int64_t deadline_us;
+    group_done_fn done;
+    void *context;
+};
+
+/* What start-up reads and decides on a worker. */
+struct node_start_job;
+/* Writes of the identity file, one at a time. */
+struct node_file_job;
+
+struct node {
+    struct node_options options;
+    struct random random;
+    struct group_view view;
+    int32_t member_ids[GROUP_MEMBERS_MAX];
+    uint32_t member_count, self; /* self: index */
+    struct raft_ids raft_members;
+    char members_text[RAFT_MEMBERS_HASH_BYTES];
+    uint8_t members_hash[8];
+    struct peer peers[GROUP_MEMBERS_MAX]; /* by member index; [self] unused */
+    struct identity identity;
+    enum node_role role;
+    struct raft *raft;
+    struct raft_actions *actions[NODE_STEP_DEPTH_MAX];
+    uint32_t step_depth;
+    struct timer *raft_timer, *tick_timer, *confirm_timer;
+    uint64_t rid, token;
+    struct node_request *requests;
+    struct node_confirm *confirms;
+    struct leader *leader;
+    struct follow *follow;
+    int32_t follow_leader, follow_epoch, last_followed_leader;
+    uint64_t leadership; /* grows with each one: late callbacks of an old one are void */
+    struct node_promotion *promotions; /* node_roles.c */
+    bool tail_synced, promoted;
+    bool quiet;     /* heartbeats held: the own disk stalls */
+    bool verifying; /* after a loop gap: waits for a confirmation */
+    bool paused;    /* produce is paused at the broker */
+    bool damaged;
+    enum raft_data told_data; /* of the last CONDITION; 0: none yet */
+    bool told_holds;
+    bool broker_ready;
+    int64_t last_tick_us, last_reset_us;
+    int64_t leader_lost_us;
+    /* Files. */
+    bool persist_wanted;
+    struct node_file_job *persist_job, *identity_job;
+    bool identity_dirty, identity_for_bound;
+    struct node_start_job *start_job;
+    struct node_transfer transfer;
+    struct node_forward *forwards;
+    node_forwarded_fn forwarded;
+    void *forwarded_context;
+    broker_done_fn started, stopped;
+    void *started_context, *stopped_context;
+    struct timer *stop_timer;
+    bool stopping;
+    /* The last ISR change, and counters. */
+    enum raft_isr_why last_isr_why;
+    int32_t last_isr_replica;
+    int64_t last_isr_us; /* -1: none */
+    uint64_t elections, leader_changes, isr_shrinks, isr_expands, truncations, fetched_records;
+    int64_t last_failover_us;
+    uint64_t alarms[ALARM_COUNT];
+    char alarm_texts[ALARM_TEXTS_MAX][200];
+    uint32_t alarm_text_count;
+};
+
+static inline int64_t node_now(const struct node *node)
+{
+    return loop_now_us(node->options.loop);
+}
+static inline bool node_is_solo(const struct node *node)
+{
+    return !node->options.config.enabled;
+}
+int node_member_index(const struct node *node, int32_t id); /* -1: no member */
+
+/* node.c */
+void node_raise_alarm(struct node *node, enum node_alarm alarm, const char *text);
+void node_alarm_by_name(void *context, const char *kind, const char *text);
+void node_finish_start(struct node *node, enum status status, const struct error *error);
+void node_tick_start(struct node *node);
+/* node_start.c */
+void node_start_files(struct node *node);
+void node_start_free(struct node *node);
+/* node_files.c */
+void node_persist_raft(struct node *node);
+void node_persist_identity(struct node *node, bool for_bound);
+void node_files_free(struct node *node);
+/* node_raft.c: events into the core, its actions carried out. */
+enum status node_step(struct node *node, struct raft_event *event, int64_t *index, uint64_t *round);
+void node_raft_begin(struct node *node, const struct raft_state *state);
+void node_update_condition(struct node *node);
+void node_answer_request(struct node *node, uint64_t token, const struct raft_message *message,
+                         enum raft_refusal refusal);
+/* node_links.c */
+void node_links_begin(struct node *node);
+void node_links_free(struct node *node);
+void node_raft_links_open(struct node *node);
+void node_raft_links_close(struct node *node);
+bool node_call(struct node *node, int32_t peer_id, enum raft_channel channel, uint64_t call,
+               const struct raft_message *message);
+void node_fill_id(struct node *node, struct raft_id *id, int32_t to,
+                  const struct uuid *to_incarnation);
+void node_fill_hello(struct node *node, struct wire_hello *hello, int32_t to,
+                     const struct uuid *to_incarnation);
+void node_learn_hello(struct node *node, struct peer *peer, const struct wire_hello *hello);
+/* node_routes.c */
+void replication_answer_error(struct rpc_request *request, int status, const char *error,
+                              const char *detail, int32_t leader_id, int32_t epoch, int64_t rid);
+enum status node_listen(struct node *node, struct error *error);
+void node_requests_drop(struct node *node);
+/* node_check.c: S2 */
+struct node_refusal {
+    int status; /* 0: passes */
+    const char *error;
+    char detail[200];
+};
+enum node_id_use { NODE_ID_HELLO, NODE_ID_VOTE, NODE_ID_APPEND, NODE_ID_OTHER };
+void node_check_id(struct node *node, const struct raft_id *id, enum node_id_use use,
+                   struct node_refusal *refusal);
+/* node_roles.c */
+void node_became_leader(struct node *node, bool caretaker);
+void node_claim_committed(struct node *node, int32_t epoch);
+void node_stepped_down(struct node *node, enum raft_stepped_down why);
+void node_group_changed(struct node *node);
+void node_follow_again(struct node *node);
+void node_serve_if_ready(struct node *node);
+void node_amnesia(void *context);
+void node_promotions_free(struct node *node);
+void node_make_leader(struct node *node, int32_t epoch);
+/* node_port.c */
+void node_install_port(struct node *node);
+void node_confirmed(struct node *node, uint64_t round);
+void node_confirms_fail(struct node *node);
+void node_set_paused(struct node *node);
+/* node_transfer.c */
+void node_transfer_begin(struct node *node, int32_t target, int64_t timeout_us, group_done_fn done,
+                         void *context);
+void node_transfer_poll(struct node *node);
+void node_transfer_ended(struct node *node, enum status status, const char *text);
+/* node_status.c */
+void node_put_status(struct node *node, bool with_hash, struct buffer *out);
+/* node_forward.c */
+void node_forward(void *context, struct group_forward *forward);
+void node_route_forward(struct node *node, struct rpc_request *request, struct slice body);
+void node_forwards_free(struct node *node);
+/* node_solo.c */
+void node_solo_begin(struct node *node);
+
+#endif

@@ -1,0 +1,424 @@
+/* node_links.c: the connections to the other members: control to each all the time, raft to each
+ * while leading.
+ *
+ * A connection opens with hello; only then it counts as open for the core. One call at a time. A
+ * broken control connection is dialled again at once (a refusal is what fast detection waits for),
+ * then every 50–250 ms.   */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "replication/node_internal.h"
+
+#define RETRY_US_MIN   50000
+#define RETRY_US_MAX   250000
+#define HELLO_EVERY_US 1000000 /* an idle control connection proves itself */
+
+static const char *const raft_paths[] = {
+    [RAFT_MESSAGE_VOTE] = "/replication/raft/vote",
+    [RAFT_MESSAGE_APPEND] = "/replication/raft/append",
+    [RAFT_MESSAGE_SNAPSHOT] = "/replication/raft/snapshot",
+    [RAFT_MESSAGE_STAND] = "/replication/raft/stand",
+};
+
+void node_fill_id(struct node *node, struct raft_id *id, int32_t to,
+                  const struct uuid *to_incarnation)
+{
+    memset(id, 0, sizeof(*id));
+    id->version = RAFT_WIRE_VERSION;
+    id->group = raft_group(node->raft);
+    id->from = node->view.self_id;
+    id->incarnation = node->identity.incarnation;
+    id->to = to;
+    if (to_incarnation != NULL) id->to_incarnation = *to_incarnation;
+    memcpy(id->members, node->members_text, sizeof(id->members));
+    id->rid = ++node->rid;
+}
+
+void node_fill_hello(struct node *node, struct wire_hello *hello, int32_t to,
+                     const struct uuid *to_incarnation)
+{
+    const struct replication_config *config = &node->options.config;
+    struct raft_info info;
+    raft_get_info(node->raft, &info);
+    memset(hello, 0, sizeof(*hello));
+    node_fill_id(node, &hello->id, to, to_incarnation);
+    hello->wire_min = hello->wire_max = RAFT_WIRE_VERSION;
+    hello->member_count = node->member_count;
+    memcpy(hello->members, node->view.members, sizeof(hello->members));
+    hello->min_insync = config->min_insync;
+    hello->election_timeout_ms = config->election_timeout_us / 1000;
+    hello->election_timeout_ms_max = config->election_timeout_max_us / 1000;
+    hello->epoch = raft_known(node->raft)->epoch;
+    hello->leader = info.leader;
+    hello->last_index = info.last_index;
+    hello->last_term = info.last_term;
+    hello->fresh = !info.bound && uuid_is_none(&node->identity.group);
+    hello->holds_records = node->told_holds;
+}
+
+static void event_hello(struct node *node, const struct wire_hello *hello)
+{
+    struct raft_event event = {.kind = RAFT_EVENT_HELLO};
+    event.hello.sender.id = hello->id.from;
+    event.hello.sender.incarnation = hello->id.incarnation;
+    event.hello.sender.group = hello->id.group;
+    event.hello.members_equal = strcmp(hello->id.members, node->members_text) == 0;
+    event.hello.fresh = hello->fresh;
+    event.hello.holds_records = hello->holds_records;
+    (void)node_step(node, &event, NULL, NULL);
+}
+
+void node_learn_hello(struct node *node, struct peer *peer, const struct wire_hello *hello)
+{
+    const struct replication_config *config = &node->options.config;
+    peer->heard = true;
+    peer->incarnation = hello->id.incarnation;
+    peer->group = hello->id.group;
+    bool differ = hello->min_insync != config->min_insync ||
+                  hello->election_timeout_ms != config->election_timeout_us / 1000 ||
+                  hello->election_timeout_ms_max != config->election_timeout_max_us / 1000;
+    if (differ && !peer->settings_warned) {
+        peer->settings_warned = true;
+        log_warn("settings_differ replica=%d min_insync=%lld election_timeout_ms=%lld..%lld "
+                 "mend=\"the leader's count; give all replicas the same Failover block\"",
+                 hello->id.from, (long long)hello->min_insync,
+                 (long long)hello->election_timeout_ms, (long long)hello->election_timeout_ms_max);
+    }
+    event_hello(node, hello);
+}
+
+static void event_link(struct node *node, const struct peer *peer, enum raft_link link,
+                       enum raft_link_state state)
+{
+    struct raft_event event = {.kind = RAFT_EVENT_LINK};
+    event.link.peer = node->member_ids[peer->index];
+    event.link.link = link;
+    event.link.state = state;
+    (void)node_step(node, &event, NULL, NULL);
+}
+
+static enum raft_link raft_link_of(const struct node_link *link)
+{
+    return link->kind == NODE_LINK_CONTROL ? RAFT_LINK_CONTROL_OUT : RAFT_LINK_RAFT_OUT;
+}
+
+/* ---- calls ---- */
+
+static void fail_call(struct node *node, struct node_call *call)
+{
+    if (call->call == 0) return;
+    struct raft_event event = {.kind = RAFT_EVENT_CALL_FAILED, .call_failed.call = call->call};
+    call->call = 0;
+    (void)node_step(node, &event, NULL, NULL);
+}
+
+static void send_waiting(struct node_link *link);
+
+/* Is this the peer's answer to the call in flight? */
+static bool id_fits(const struct node_link *link, const struct raft_id *id)
+{
+    const struct node *node = link->node;
+    struct uuid mine = raft_group(node->raft);
+    if (id->version != RAFT_WIRE_VERSION || id->rid != link->rid) return false;
+    if (id->from != node->member_ids[link->peer->index] || id->to != node->view.self_id) {
+        return false;
+    }
+    bool groups = uuid_equal(&mine, &id->group) || uuid_is_none(&mine) || uuid_is_none(&id->group);
+    return groups && (uuid_is_none(&id->to_incarnation) ||
+                      uuid_equal(&id->to_incarnation, &node->identity.incarnation));
+}
+
+/* An error status: some are news for the core, some end the connection so that hello is said again.
+ */
+static void refused_call(struct node_link *link, const struct rpc_answer *answer)
+{
+    struct node *node = link->node;
+    struct wire_refusal refusal;
+    if (answer->status == 0) return;
+    wire_get_refusal(answer->body, &refusal);
+    if (answer->status == 403) {
+        log_warn("refused replica=%d error=%s detail=\"%s\"", node->member_ids[link->peer->index],
+                 refusal.error, refusal.detail);
+        node_alarm_by_name(node, refusal.error, refusal.detail);
+    } else if (answer->status == 401) {
+        log_warn("unauthorized replica=%d mend=\"the same Replication.Token on all replicas\"",
+                 node->member_ids[link->peer->index]);
+    }
+    if (answer->status == 409 && strcmp(refusal.error, "not_leader") == 0) {
+        struct raft_event event = {.kind = RAFT_EVENT_NOT_LEADING};
+        event.not_leading.peer = node->member_ids[link->peer->index];
+        event.not_leading.epoch = refusal.epoch;
+        (void)node_step(node, &event, NULL, NULL);
+    }
+    if (answer->status != 503 && link->link != NULL) rpc_link_close(link->link);
+}
+
+static void call_answered(void *context, const struct rpc_answer *answer)
+{
+    struct node_link *link = context;
+    struct node *node = link->node;
+    struct node_call call = link->in_flight;
+    link->busy = false;
+    link->in_flight.call = 0;
+    struct raft_inbox *inbox = NULL;
+    struct error error = {0};
+    enum status status = STATUS_CLOSED;
+    if (answer->status == 200) {
+        inbox = malloc(sizeof(*inbox));
+        ASSERT(inbox != NULL);
+        status = raft_message_decode(call.kind + 1, answer->body, inbox, &error);
+        if (status == STATUS_OK && !id_fits(link, &inbox->id)) {
+            status = error_set(&error, STATUS_INVALID, "from another replica or call");
+        }
+        if (status != STATUS_OK) {
+            log_warn("raft_answer_refused replica=%d error=\"%s\"",
+                     node->member_ids[link->peer->index], error.text);
+        }
+    }
+    if (status == STATUS_OK) {
+        if (node->leader != NULL) leader_heard_raft(node->leader, link->peer->index);
+        struct raft_event event = {.kind = RAFT_EVENT_ANSWER};
+        event.answer.sender.id = inbox->id.from;
+        event.answer.sender.incarnation = inbox->id.incarnation;
+        event.answer.sender.group = inbox->id.group;
+        event.answer.call = call.call;
+        event.answer.message = &inbox->message;
+        (void)node_step(node, &event, NULL, NULL);
+    } else {
+        fail_call(node, &call);
+        refused_call(link, answer);
+    }
+    free(inbox);
+    send_waiting(link);
+}
+
+static void send_body(struct node_link *link, const struct node_call *call, uint64_t rid,
+                      struct slice body)
+{
+    link->busy = true;
+    link->rid = rid;
+    link->in_flight = *call;
+    link->last_used_us = node_now(link->node);
+    rpc_link_call(link->link, "POST", raft_paths[call->kind], body, false,
+                  link->node->options.config.rpc_timeout_us, call_answered, link);
+}
+
+/* false: the connection is down. */
+bool node_call(struct node *node, int32_t peer_id, enum raft_channel channel, uint64_t call,
+               const struct raft_message *message)
+{
+    int index = node_member_index(node, peer_id);
+    ASSERT(index >= 0);
+    struct peer *peer = &node->peers[index];
+    struct node_link *link = channel == RAFT_CHANNEL_CONTROL ? &peer->control : &peer->raft;
+    if (link->link == NULL || !link->greeted) return false;
+    struct raft_id id;
+    struct node_call now = {.call = call, .kind = message->kind};
+    node_fill_id(node, &id, peer_id, peer->heard ? &peer->incarnation : NULL);
+    struct buffer body;
+    buffer_init(&body, 0);
+    raft_message_encode(&body, &id, message);
+    ASSERT(!buffer_failed(&body));
+    if (!link->busy) {
+        send_body(link, &now, id.rid, buffer_slice(&body));
+        buffer_deinit(&body);
+        return true;
+    }
+    /* Another call is under way: this one goes next and takes the place of what waited. */
+    struct node_call replaced = link->waiting;
+    buffer_deinit(&link->waiting_body);
+    link->waiting = now;
+    link->waiting_body = body;
+    link->waiting.call = call;
+    (void)replaced; /* the core gave it up when it asked for the newer one */
+    return true;
+}
+
+static void send_waiting(struct node_link *link)
+{
+    if (link->link == NULL || !link->greeted || link->busy || link->waiting.call == 0) return;
+    struct node_call call = link->waiting;
+    struct buffer body = link->waiting_body;
+    link->waiting.call = 0;
+    buffer_init(&link->waiting_body, 0);
+    /* The rid was given when it was encoded; it is the last that this body carries. */
+    struct raft_id id;
+    struct error error;
+    json_t *root = NULL;
+    if (json_parse(body.data, body.bytes, &root, &error) == STATUS_OK &&
+        raft_id_decode(root, &id, &error) == STATUS_OK) {
+        send_body(link, &call, id.rid, buffer_slice(&body));
+    }
+    json_decref(root);
+    buffer_deinit(&body);
+}
+
+/* ---- hello ---- */
+
+static void hello_answered(void *context, const struct rpc_answer *answer)
+{
+    struct node_link *link = context;
+    struct node *node = link->node;
+    link->busy = link->hello_in_flight = false;
+    if (answer->status != 200) {
+        refused_call(link, answer);
+        return;
+    }
+    struct wire_hello hello;
+    struct error error;
+    enum status status = wire_get_hello(answer->body, &hello, &error);
+    if (status == STATUS_OK && !id_fits(link, &hello.id)) {
+        status = error_set(&error, STATUS_INVALID, "hello: from another replica");
+    }
+    if (status != STATUS_OK) {
+        log_warn("hello_refused address=%s error=\"%s\"", link->peer->config->address, error.text);
+        rpc_link_close(link->link);
+        return;
+    }
+    node_learn_hello(node, link->peer, &hello);
+    if (link->link == NULL) return; /* learning made us step down, and closed it */
+    if (!link->greeted) {
+        link->greeted = true;
+        link->retried = false;
+        event_link(node, link->peer, raft_link_of(link), RAFT_LINK_OPEN);
+    }
+    send_waiting(link);
+}
+
+static void say_hello(struct node_link *link)
+{
+    struct node *node = link->node;
+    struct wire_hello hello;
+    node_fill_hello(node, &hello, node->member_ids[link->peer->index], NULL);
+    struct buffer body;
+    buffer_init(&body, 0);
+    wire_put_hello(&body, &hello);
+    link->busy = link->hello_in_flight = true;
+    link->rid = hello.id.rid;
+    link->last_used_us = node_now(node);
+    rpc_link_call(link->link, "POST", "/replication/hello", buffer_slice(&body), false,
+                  node->options.config.rpc_timeout_us, hello_answered, link);
+    buffer_deinit(&body);
+}
+
+/* ---- connections ---- */
+
+static void link_opened(void *context, struct rpc_link *rpc)
+{
+    (void)rpc;
+    struct node_link *link = context;
+    link->connected = true;
+    timer_stop(link->retry_timer);
+    if (link->kind == NODE_LINK_CONTROL) {
+        link->peer->refused = false;
+        if (link->node->leader != NULL)
+            leader_refused(link->node->leader, link->peer->index, false);
+        timer_start(link->retry_timer, HELLO_EVERY_US);
+    }
+    say_hello(link);
+}
+
+static void link_closed(void *context, struct rpc_link *rpc, enum status why)
+{
+    (void)rpc;
+    struct node_link *link = context;
+    struct node *node = link->node;
+    bool was_connected = link->connected;
+    link->connected = link->greeted = link->busy = link->hello_in_flight = false;
+    fail_call(node, &link->in_flight);
+    fail_call(node, &link->waiting);
+    if (link->link == NULL) return; /* failing the calls closed it for good */
+    bool refused = why == STATUS_REFUSED;
+    if (link->kind == NODE_LINK_CONTROL) {
+        link->peer->refused = refused;
+        if (node->leader != NULL) leader_refused(node->leader, link->peer->index, refused);
+    }
+    bool at_once = was_connected && !link->retried;
+    link->retried = true;
+    timer_start(link->retry_timer,
+                at_once ? 0 : random_between(&node->random, RETRY_US_MIN, RETRY_US_MAX));
+    event_link(node, link->peer, raft_link_of(link),
+               refused ? RAFT_LINK_REFUSED : RAFT_LINK_CLOSED);
+}
+
+static const struct rpc_link_handlers handlers = {link_opened, link_closed};
+
+static void retry_fire(void *context)
+{
+    struct node_link *link = context;
+    if (link->link == NULL) return;
+    if (!link->connected) {
+        rpc_link_connect(link->link);
+        return;
+    }
+    /* Open: an idle control connection proves itself, and what it learns may have changed. */
+    timer_start(link->retry_timer, HELLO_EVERY_US);
+    if (!link->busy) say_hello(link);
+}
+
+static void link_begin(struct node *node, struct peer *peer, struct node_link *link,
+                       enum node_link_kind kind)
+{
+    link->node = node;
+    link->peer = peer;
+    link->kind = kind;
+    if (link->retry_timer == NULL) {
+        link->retry_timer = timer_new(node->options.loop, retry_fire, link);
+        buffer_init(&link->waiting_body, 0);
+    }
+    link->connected = link->greeted = link->busy = link->retried = false;
+    link->link = rpc_link_new(node->options.transport, peer->config->address, &handlers, link);
+    ASSERT(link->link != NULL);
+    rpc_link_connect(link->link);
+}
+
+static void link_end(struct node_link *link)
+{
+    if (link->retry_timer != NULL) timer_stop(link->retry_timer);
+    struct rpc_link *rpc = link->link;
+    link->link = NULL;
+    link->connected = link->greeted = link->busy = false;
+    link->in_flight.call = link->waiting.call = 0;
+    rpc_link_free(rpc);
+}
+
+void node_links_begin(struct node *node)
+{
+    for (uint32_t i = 0; i < node->member_count; i++) {
+        struct peer *peer = &node->peers[i];
+        if (i != node->self) link_begin(node, peer, &peer->control, NODE_LINK_CONTROL);
+    }
+}
+
+void node_raft_links_open(struct node *node)
+{
+    for (uint32_t i = 0; i < node->member_count; i++) {
+        struct peer *peer = &node->peers[i];
+        if (i != node->self && peer->raft.link == NULL) {
+            link_begin(node, peer, &peer->raft, NODE_LINK_RAFT);
+        }
+    }
+}
+
+void node_raft_links_close(struct node *node)
+{
+    for (uint32_t i = 0; i < node->member_count; i++) {
+        if (i != node->self) link_end(&node->peers[i].raft);
+    }
+}
+
+void node_links_free(struct node *node)
+{
+    for (uint32_t i = 0; i < node->member_count; i++) {
+        struct node_link *links[] = {&node->peers[i].control, &node->peers[i].raft};
+        for (size_t k = 0; k < ARRAY_COUNT(links); k++) {
+            link_end(links[k]);
+            timer_free(links[k]->retry_timer);
+            links[k]->retry_timer = NULL;
+            buffer_deinit(&links[k]->waiting_body);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+/* node_port.c: what the broker asks of the group (broker/group_port.h), and what it tells it of
+ * partitions. */
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/mutant.h"
+#include "replication/node_internal.h"
+
+static const struct group_view *port_view(void *context)
+{
+    return &((struct node *)context)->view;
+}
+
+static void port_appended(void *context, struct partition *partition)
+{
+    struct node *node = context;
+    if (node->leader != NULL) leader_appended(node->leader, partition);
+}
+
+static void port_partition_changed(void *context, struct partition *partition)
+{
+    struct node *node = context;
+    if (node->leader != NULL) leader_partition_changed(node->leader, partition);
+}
+
+static void port_manifest_changed(void *context)
+{
+    struct node *node = context;
+    if (node->leader != NULL) leader_manifest_changed(node->leader);
+}
+
+/* ---- confirmation rounds ---- */
+
+/* One round for all that came in this turn of the loop. */
+static void begin_round(void *context)
+{
+    struct node *node = context;
+    uint64_t round = 0;
+    struct raft_event event = {.kind = RAFT_EVENT_CONFIRM};
+    if (node->role != NODE_SERVING || node_step(node, &event, NULL, &round) != STATUS_OK) {
+        node_confirms_fail(node);
+        return;
+    }
+    struct node_confirm *confirm;
+    DL_FOREACH(node->confirms, confirm)
+    {
+        if (confirm->round == 0) confirm->round = round;
+    }
+}
+
+static void port_confirm(void *context, group_done_fn done, void *done_context)
+{
+    struct node *node = context;
+    if (node->role != NODE_SERVING) {
+        struct error error;
+        error_set(&error, STATUS_NOT_LEADER, "this replica does not lead");
+        if (done != NULL) done(done_context, STATUS_NOT_LEADER, &error);
+        return;
+    }
+    if (node_is_solo(node) || MUTANT(27)) {
+        if (done != NULL) done(done_context, STATUS_OK, NULL);
+        return;
+    }
+    struct node_confirm *confirm = calloc(1, sizeof(*confirm));
+    ASSERT(confirm != NULL);
+    confirm->done = done;
+    confirm->context = done_context;
+    DL_APPEND(node->confirms, confirm);
+    if (node->confirm_timer == NULL) {
+        node->confirm_timer = timer_new(node->options.loop, begin_round, node);
+    }
+    timer_start(node->confirm_timer, 0);
+}
+
+static void finish_confirm(struct node *node, struct node_confirm *confirm, enum status status)
+{
+    struct error error;
+    DL_DELETE(node->confirms, confirm);
+    if (status != STATUS_OK) error_set(&error, status, "leadership was lost");
+    if (confirm->done != NULL) confirm->done(confirm->context, status, &error);
+    free(confirm);
+}
+
+/* Rounds are given out in order, so confirms are listed in order of them. */
+void node_confirmed(struct node *node, uint64_t round)
+{
+    if (node->verifying) {
+        node->verifying = false;
+        node_set_paused(node);
+    }
+    while (node->confirms != NULL && node->confirms->round != 0 && node->confirms->round <= round) {
+        finish_confirm(node, node->confirms, STATUS_OK);
+    }
+}
+
+void node_confirms_fail(struct node *node)
+{
+    while (node->confirms != NULL)
+        finish_confirm(node, node->confirms, STATUS_NOT_LEADER);
+}
+
+/* Produce pauses while leadership is handed over, and after a gap of the own loop until it is
+ * confirmed. */
+void node_set_paused(struct node *node)
+{
+    bool paused = node->role == NODE_SERVING && (node->verifying || node->transfer.active);
+    if (paused == node->paused) return;
+    node->paused = paused;
+    broker_pause_produce(node->options.broker, paused);
+}
+
+static void port_transfer(void *context, int32_t to, group_done_fn done, void *done_context)
+{
+    node_transfer_begin(context, to, 5000000, done, done_context);
+}
+
+static void port_status(void *context, bool with_hash, struct buffer *out)
+{
+    node_put_status(context, with_hash, out);
+}
+
+/* ---- partitions ---- */
+
+static void partition_came(void *context, struct partition *partition)
+{
+    struct node *node = context;
+    if (node->leader != NULL)
+        leader_partition_added(node->leader, partition);
+    else if (node->follow != NULL)
+        follow_partition_added(node->follow, partition);
+}
+
+static void partition_went(void *context, struct partition *partition)
+{
+    struct node *node = context;
+    if (node->leader != NULL)
+        leader_partition_removed(node->leader, partition);
+    else if (node->follow != NULL)
+        follow_partition_removed(node->follow, partition);
+}
+
+static void partition_synced(void *context, struct partition *partition)
+{
+    struct node *node = context;
+    if (node->leader != NULL)
+        leader_durable(node->leader, partition);
+    else if (node->follow != NULL)
+        follow_durable(node->follow, partition);
+}
+
+/* A leader whose own copy failed hands over, or steps down: within a second (F41). */
+static void own_copy_failed(struct node *node)
+{
+    if (node->role != NODE_SERVING || node->transfer.active || node_is_solo(node)) return;
+    node_transfer_begin(node, -1, 900000, NULL, NULL);
+}
+
+static void partition_broke(void *context, struct partition *partition, const struct error *error)
+{
+    struct node *node = context;
+    node->damaged = true;
+    node_raise_alarm(node, ALARM_SYNC_FAILED, error->text);
+    if (node->follow != NULL) follow_failed(node->follow, partition);
+    if (node->raft != NULL) node_update_condition(node);
+    own_copy_failed(node);
+}
+
+void node_install_port(struct node *node)
+{
+    struct group_port port = {
+        .view = port_view,
+        .appended = port_appended,
+        .partition_changed = port_partition_changed,
+        .manifest_changed = port_manifest_changed,
+        .confirm = port_confirm,
+        .transfer = port_transfer,
+        .forward = node_forward,
+        .status = port_status,
+        .context = node,
+    };
+    struct broker_handlers handlers = {
+        .partition_added = partition_came,
+        .partition_removed = partition_went,
+        .partition_durable = partition_synced,
+        .partition_failed = partition_broke,
+        .alarm = node_alarm_by_name,
+        .context = node,
+    };
+    broker_set_group(node->options.broker, &port, &handlers);
+}

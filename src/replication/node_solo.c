@@ -1,0 +1,48 @@
+/* node_solo.c: a group of one (decisions 6): no Replication block. Epoch = 1 + restarts, kept in
+ * the identity file; the high watermark is the own durable position. The same leader object runs,
+ * with nobody to wait for.   */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "replication/node_internal.h"
+
+static void solo_promoted(void *context, enum status status, const struct error *error)
+{
+    struct node *node = context;
+    if (status != STATUS_OK) {
+        node_finish_start(node, status, error);
+        return;
+    }
+    node->tail_synced = node->promoted = true;
+    node_serve_if_ready(node);
+    node_tick_start(node);
+    node_finish_start(node, STATUS_OK, NULL);
+}
+
+void node_solo_begin(struct node *node)
+{
+    int32_t epoch = node->identity.solo_epoch;
+    struct broker *broker = node->options.broker;
+    if (uuid_is_none(&node->identity.group)) {
+        node->identity.group = uuid_random(&node->random);
+        node_persist_identity(node, false);
+    }
+    node->role = NODE_PENDING;
+    node->view.epoch = epoch;
+    node->view.group = node->identity.group;
+    node->view.isr[0] = node->view.self_id;
+    node->view.isr_count = 1;
+    node->view.in_sync_now = 1;
+    struct topic *topic = NULL;
+    while ((topic = catalog_next(broker, topic)) != NULL) {
+        for (uint32_t i = 0; i < topic_partition_count(topic); i++) {
+            partition_begin_epoch(topic_partition(topic, i), epoch);
+        }
+    }
+    node_make_leader(node, epoch);
+    struct leader_group group = {.isr_mask = 1, .waited_mask = 1};
+    group.members[0] = (struct leader_member){true, node->identity.incarnation};
+    leader_set_group(node->leader, &group);
+    broker_promote(broker, epoch, solo_promoted, node);
+}

@@ -1,0 +1,205 @@
+/* node_start.c: what a DataDir says about this replica, read on a worker before anything else.
+ *
+ * Damaged or missing identity or Raft state never yields a made-up term or vote: the replica draws
+ * a new incarnation, keeps its logs, and comes back as a learner (F33, F37–F39). A DataDir of
+ * another ReplicaId keeps its topics and sheds vote, Raft log and incarnation. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "base/mutant.h"
+#include "replication/node_internal.h"
+
+#define IDENTITY_BYTES_MAX 4096
+
+struct node_start_job {
+    struct job job;
+    struct node *node;
+    struct uuid fresh_incarnation; /* to use if a new one is needed */
+    struct identity identity;
+    struct raft_state *state;
+    char why_new[160]; /* "" : the stored incarnation goes on */
+    enum status status;
+    struct error error;
+};
+
+static void path_of(const struct node *node, const char *file, char path[512])
+{
+    snprintf(path, 512, "%s/%s", node->options.data_dir, file);
+}
+
+/* Worker. STATUS_NOT_FOUND: there is none. */
+static enum status read_identity(struct node_start_job *job)
+{
+    char path[512];
+    struct buffer file;
+    buffer_init(&file, IDENTITY_BYTES_MAX);
+    path_of(job->node, IDENTITY_FILE, path);
+    enum status status =
+        file_read_whole(job->node->options.fs, path, IDENTITY_BYTES_MAX, &file, &job->error);
+    if (status == STATUS_OK) {
+        status = identity_decode(buffer_slice(&file), &job->identity, &job->error);
+    } else if (status == STATUS_TOO_LARGE || status == STATUS_LIMIT) {
+        status = STATUS_CORRUPT;
+    }
+    buffer_deinit(&file);
+    return status;
+}
+
+static enum status read_raft(struct node_start_job *job)
+{
+    char path[512];
+    struct buffer file;
+    buffer_init(&file, RAFT_STATE_BYTES_MAX);
+    path_of(job->node, RAFT_FILE, path);
+    enum status status =
+        file_read_whole(job->node->options.fs, path, RAFT_STATE_BYTES_MAX, &file, &job->error);
+    if (status == STATUS_OK) {
+        status = raft_state_decode(buffer_slice(&file), &job->state, &job->error);
+    }
+    buffer_deinit(&file);
+    return status;
+}
+
+/* Worker: another incarnation from here on; vote and Raft log are shed before its identity is
+ * written. */
+static enum status shed(struct node_start_job *job)
+{
+    char path[512];
+    struct file_system *fs = job->node->options.fs;
+    free(job->state);
+    job->state = NULL;
+    path_of(job->node, RAFT_FILE, path);
+    enum status status = file_remove(fs, path, &job->error);
+    if (status != STATUS_OK && status != STATUS_NOT_FOUND) return status;
+    return file_sync_directory(fs, job->node->options.data_dir, &job->error);
+}
+
+static enum status write_identity(struct node_start_job *job)
+{
+    char path[512];
+    struct buffer file;
+    buffer_init(&file, 0);
+    identity_encode(&job->identity, &file);
+    path_of(job->node, IDENTITY_FILE, path);
+    enum status status =
+        file_replace(job->node->options.fs, path, file.data, file.bytes, &job->error);
+    buffer_deinit(&file);
+    return status;
+}
+
+/* Worker: which incarnation goes on, and why a new one. */
+static enum status judge(struct node_start_job *job)
+{
+    struct node *node = job->node;
+    int32_t self = node->options.config.replica_id;
+    enum status identity = read_identity(job);
+    enum status raft = read_raft(job);
+    if (identity == STATUS_IO || raft == STATUS_IO) return STATUS_IO;
+    if (identity == STATUS_CORRUPT) {
+        snprintf(job->why_new, sizeof(job->why_new), "%s is damaged", IDENTITY_FILE);
+    } else if (identity == STATUS_NOT_FOUND) {
+        snprintf(job->why_new, sizeof(job->why_new), "%s is new", node->options.data_dir);
+    } else if (job->identity.replica_id != self) {
+        snprintf(job->why_new, sizeof(job->why_new), "it was replica %d's",
+                 job->identity.replica_id);
+        /* Whoever copied it was of the group; the copy's topics stay. */
+    } else if (raft == STATUS_CORRUPT) {
+        snprintf(job->why_new, sizeof(job->why_new), "%s is damaged", RAFT_FILE);
+    } else if (node->options.config.enabled && !MUTANT(29) &&
+               raft_judge_restart(self, &job->identity.incarnation, job->state) ==
+                   RAFT_RESTART_NEW_INCARNATION) {
+        snprintf(job->why_new, sizeof(job->why_new), "vote and Raft log are gone");
+    }
+    if (job->why_new[0] == '\0') return STATUS_OK;
+    if (MUTANT(29) && identity == STATUS_NOT_FOUND) {
+        /* A wiped replica that goes on under a name everybody knows. */
+        memset(job->fresh_incarnation.bytes, self & 0xff, UUID_BYTES);
+    }
+    if (identity != STATUS_OK) memset(&job->identity, 0, sizeof(job->identity));
+    job->identity.replica_id = self;
+    job->identity.incarnation = job->fresh_incarnation;
+    return shed(job);
+}
+
+static void start_run(struct job *base)
+{
+    struct node_start_job *job = CONTAINER_OF(base, struct node_start_job, job);
+    struct node *node = job->node;
+    if (FAILPOINT("start.identity")) {
+        job->status = error_set(&job->error, STATUS_IO, "failpoint start.identity");
+        return;
+    }
+    job->status = file_make_directory(node->options.fs, node->options.data_dir, &job->error);
+    if (job->status == STATUS_OK) job->status = judge(job);
+    if (job->status != STATUS_OK) return;
+    if (node_is_solo(node)) job->identity.solo_epoch++;
+    if (job->why_new[0] != '\0' || node_is_solo(node)) job->status = write_identity(job);
+}
+
+static void broker_started(void *context, enum status status, const struct error *error)
+{
+    struct node *node = context;
+    struct node_start_job *job = node->start_job;
+    if (status != STATUS_OK) {
+        node_finish_start(node, status, error);
+        return;
+    }
+    node->broker_ready = true;
+    if (node_is_solo(node)) {
+        node_solo_begin(node);
+        return;
+    }
+    struct error failure;
+    node_raft_begin(node, job->state);
+    free(job->state);
+    job->state = NULL;
+    status = node_listen(node, &failure);
+    if (status != STATUS_OK) {
+        node_finish_start(node, status, &failure);
+        return;
+    }
+    node_links_begin(node);
+    node_tick_start(node);
+    node_finish_start(node, STATUS_OK, NULL);
+}
+
+static void start_done(struct job *base)
+{
+    struct node_start_job *job = CONTAINER_OF(base, struct node_start_job, job);
+    struct node *node = job->node;
+    if (job->status != STATUS_OK) {
+        error_prefix(&job->error, "DataDir %s", node->options.data_dir);
+        node_finish_start(node, job->status, &job->error);
+        return;
+    }
+    node->identity = job->identity;
+    if (job->why_new[0] != '\0' && node->options.config.enabled) {
+        char uuid[UUID_TEXT_BYTES];
+        log_info("new_incarnation replica=%d incarnation=%s reason=\"%s\"", node->view.self_id,
+                 uuid_format(&node->identity.incarnation, uuid), job->why_new);
+    }
+    broker_start(node->options.broker, broker_started, node);
+}
+
+void node_start_files(struct node *node)
+{
+    struct node_start_job *job = calloc(1, sizeof(*job));
+    ASSERT(job != NULL);
+    job->job.run = start_run;
+    job->job.done = start_done;
+    job->node = node;
+    job->fresh_incarnation = uuid_random(&node->random);
+    node->start_job = job;
+    executor_submit(node->options.executor, EXECUTOR_LANE_RAFT, &job->job);
+}
+
+void node_start_free(struct node *node)
+{
+    if (node->start_job == NULL) return;
+    free(node->start_job->state);
+    free(node->start_job);
+    node->start_job = NULL;
+}
