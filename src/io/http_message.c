@@ -23,11 +23,11 @@ static int http_on_url(http_parser *parser, const char *at, size_t bytes)
     return buffer_failed(&message->text);
 }
 
-/* Ends the target, or a value: without the spaces behind it, which http-parser leaves. */
+/* Ends the target, or a value: that without the spaces behind it, which http-parser leaves. */
 static void http_text_end(struct http_message *message)
 {
     struct buffer *text = &message->text;
-    while (text->bytes > 0 &&
+    while (text->bytes > message->path_bytes &&
            (text->data[text->bytes - 1] == ' ' || text->data[text->bytes - 1] == '\t')) {
         text->bytes--;
     }
