@@ -249,7 +249,7 @@ def write_header(apis):
             out += [
                 f"static inline struct {name} *{name}_new(struct arena *arena, int32_t count)",
                 "{",
-                f"    return kafka_new(&{name}_struct, arena, count);",
+                f"    return kafka_struct_new(&{name}_struct, arena, count);",
                 "}",
                 "",
             ]

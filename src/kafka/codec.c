@@ -43,7 +43,7 @@ size_t kafka_element_bytes(const struct kafka_field *field)
     return 0;
 }
 
-void *kafka_new(const struct kafka_struct *type, struct arena *arena, int32_t count)
+void *kafka_struct_new(const struct kafka_struct *type, struct arena *arena, int32_t count)
 {
     ASSERT(count >= 0);
     uint8_t *items = arena_new_array(arena, (size_t)count, type->bytes);

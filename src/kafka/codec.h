@@ -102,7 +102,7 @@ size_t kafka_element_bytes(const struct kafka_field *field);
 
 /* `count` instances at their defaults; NULL when the arena failed. Each message struct has its own
  * typed form, kafka_<struct>_new(). */
-void *kafka_new(const struct kafka_struct *type, struct arena *arena, int32_t count);
+void *kafka_struct_new(const struct kafka_struct *type, struct arena *arena, int32_t count);
 
 /* How much arena decoding a request of `request_bytes` may take. No element is more than sixteen
  * times as large decoded as on the wire, and bytes and records are not copied at all. */

@@ -20,6 +20,13 @@ void kafka_response_deinit(struct kafka_response *response)
     *response = (struct kafka_response){0};
 }
 
+void kafka_response_free(struct kafka_response *response)
+{
+    if (response == NULL) return;
+    kafka_response_deinit(response);
+    free(response);
+}
+
 static void add_piece(struct kafka_response *response, struct kafka_piece piece)
 {
     if (piece.bytes == 0 || response->failed) return;

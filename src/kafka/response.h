@@ -37,6 +37,8 @@ struct kafka_response {
 void kafka_response_init(struct kafka_response *response, size_t bytes_max);
 /* Drops the references. */
 void kafka_response_deinit(struct kafka_response *response);
+/* The same for one that was allocated with malloc(): how answers reach the shell. */
+void kafka_response_free(struct kafka_response *response);
 
 /* Appends `bytes` of `shared` from `at` on, taking a reference of its own. */
 void kafka_response_reference(struct kafka_response *response, struct shared_bytes *shared,

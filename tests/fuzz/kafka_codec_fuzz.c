@@ -27,7 +27,7 @@ static void try_message(const struct kafka_struct *type, int16_t version, bool f
     struct error error;
     struct arena arena;
     arena_init(&arena, kafka_arena_bytes_max(reader.bytes) + type->bytes);
-    void *value = kafka_new(type, &arena, 1);
+    void *value = kafka_struct_new(type, &arena, 1);
     enum status status = kafka_decode(type, version, flexible, &reader, &arena, value, &error);
     ASSERT(arena.used <= arena.bytes_max);
     if (status == STATUS_OK) {
@@ -39,7 +39,7 @@ static void try_message(const struct kafka_struct *type, int16_t version, bool f
         reader_init(&again, first.data, first.bytes);
         struct arena other;
         arena_init(&other, arena.bytes_max + first.bytes * 16);
-        void *copy = kafka_new(type, &other, 1);
+        void *copy = kafka_struct_new(type, &other, 1);
         status = kafka_decode(type, version, flexible, &again, &other, copy, &error);
         ASSERT(status == STATUS_OK && reader_left(&again) == 0);
         encode_to(&second, type, version, flexible, copy);

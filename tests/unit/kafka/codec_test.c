@@ -241,7 +241,7 @@ static void check_defaults(const struct kafka_struct *type, int16_t version, boo
 {
     struct arena arena;
     arena_init(&arena, ARENA_BYTES);
-    void *value = kafka_new(type, &arena, 1), *read = arena_new(&arena, type->bytes);
+    void *value = kafka_struct_new(type, &arena, 1), *read = arena_new(&arena, type->bytes);
     struct buffer bytes;
     buffer_init(&bytes, 0);
     encode_to(&bytes, type, version, flexible, value);

@@ -1,0 +1,47 @@
+/* ApiVersions (18): what this broker offers (kafka-listener.md 2.1).
+ *
+ * A client of a version to come is answered before its body is read: connection.c.            */
+#include "kafka/errors.h"
+#include "kafka/handlers.h"
+#include "kafka/view.h"
+
+static struct kafka_api_versions_response_key *new_keys(struct kafka_request *request,
+                                                        int32_t *count_out)
+{
+    size_t count;
+    const struct kafka_api *table = kafka_api_table(&count);
+    struct kafka_api_versions_response_key *keys =
+        kafka_api_versions_response_key_new(&request->arena, (int32_t)count);
+    if (keys == NULL) return NULL;
+    for (size_t i = 0; i < count; i++) {
+        keys[i].api_key = table[i].key;
+        keys[i].min_version = table[i].version_min;
+        keys[i].max_version = table[i].version_max;
+    }
+    *count_out = (int32_t)count;
+    return keys;
+}
+
+/* Version 5: a client says whom it means to reach, so that behind a moved address it notices. */
+static int16_t check_identity(struct kafka_request *request)
+{
+    const struct kafka_api_versions_request *message = KAFKA_MESSAGE(request, api_versions);
+    bool has_cluster = message->cluster_id.data != NULL, has_node = message->node_id >= 0;
+    if (!has_cluster && !has_node) return KAFKA_NONE;
+    if (has_cluster != has_node) return KAFKA_INVALID_REQUEST;
+    struct slice cluster_id = kafka_cluster_id(request);
+    bool founded = cluster_id.data != NULL;
+    if (founded && !kafka_slice_equal(message->cluster_id, cluster_id)) {
+        return KAFKA_REBOOTSTRAP_REQUIRED;
+    }
+    return message->node_id == kafka_view(request)->self_id ? KAFKA_NONE
+                                                            : KAFKA_REBOOTSTRAP_REQUIRED;
+}
+
+void api_versions_handle(struct kafka_request *request)
+{
+    struct kafka_api_versions_response *answer = KAFKA_ANSWER(request, api_versions);
+    answer->error_code = check_identity(request);
+    answer->api_keys.items = new_keys(request, &answer->api_keys.count);
+    kafka_finish(request);
+}

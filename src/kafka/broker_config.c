@@ -1,0 +1,75 @@
+#include "kafka/broker_config.h"
+
+#include "base/assert.h"
+#include "kafka/kafka_state.h"
+#include "kafka/view.h"
+
+static struct slice number(struct kafka_request *request, int64_t value)
+{
+    return arena_printf(&request->arena, "%lld", (long long)value);
+}
+
+static struct slice boolean(bool value)
+{
+    return kafka_text(value ? "true" : "false");
+}
+
+static struct slice topic_default(const char *name)
+{
+    const struct topic_config_key *key = topic_config_find(name);
+    return kafka_text(key != NULL ? key->default_value : "");
+}
+
+static struct slice listener(struct kafka_request *request)
+{
+    const struct group_view *view = kafka_view(request);
+    const struct group_member *self = kafka_member_find(view, view->self_id);
+    if (self == NULL) return kafka_text("");
+    struct kafka_node node = kafka_node_of(request, self);
+    return arena_printf(&request->arena, "PLAINTEXT://%.*s:%d", (int)node.host.bytes,
+                        (const char *)node.host.data, node.port);
+}
+
+const struct broker_config *broker_configs(struct kafka_request *request, uint32_t *count)
+{
+    const struct group_view *view = kafka_view(request);
+    const struct broker_settings *broker = broker_settings_of(kafka_request_broker(request));
+    const struct kafka_settings *settings = kafka_request_settings(request);
+    struct slice replicas = number(request, view->member_count);
+    struct slice self = number(request, view->self_id);
+    struct slice internal = number(request, broker->internal_partitions);
+    struct slice address = listener(request);
+    const struct broker_config all[] = {
+        {"advertised.listeners", KAFKA_CONFIG_STRING, address},
+        {"auto.create.topics.enable", KAFKA_CONFIG_BOOLEAN, boolean(broker->auto_create_topics)},
+        {"broker.id", KAFKA_CONFIG_INT, self},
+        {"broker.rack", KAFKA_CONFIG_STRING, kafka_text(settings->rack)},
+        {"compression.type", KAFKA_CONFIG_STRING, topic_default("compression.type")},
+        {"default.replication.factor", KAFKA_CONFIG_INT, replicas},
+        {"delete.topic.enable", KAFKA_CONFIG_BOOLEAN, boolean(settings->delete_topic_enable)},
+        {"fetch.max.bytes", KAFKA_CONFIG_INT, number(request, broker->fetch_bytes_max)},
+        {"listeners", KAFKA_CONFIG_STRING, address},
+        {"log.cleanup.policy", KAFKA_CONFIG_LIST, topic_default("cleanup.policy")},
+        {"log.dirs", KAFKA_CONFIG_STRING, kafka_text(settings->data_dir)},
+        {"log.retention.bytes", KAFKA_CONFIG_LONG, topic_default("retention.bytes")},
+        {"log.retention.ms", KAFKA_CONFIG_LONG, topic_default("retention.ms")},
+        {"log.segment.bytes", KAFKA_CONFIG_INT, topic_default("segment.bytes")},
+        {"message.max.bytes", KAFKA_CONFIG_INT, topic_default("max.message.bytes")},
+        {"min.insync.replicas", KAFKA_CONFIG_INT, number(request, view->min_insync)},
+        {"node.id", KAFKA_CONFIG_INT, self},
+        {"num.partitions", KAFKA_CONFIG_INT, number(request, broker->default_partitions)},
+        {"offset.metadata.max.bytes", KAFKA_CONFIG_INT, number(request, OFFSET_METADATA_BYTES_MAX)},
+        {"offsets.topic.num.partitions", KAFKA_CONFIG_INT, internal},
+        {"offsets.topic.replication.factor", KAFKA_CONFIG_INT, replicas},
+        {"socket.request.max.bytes", KAFKA_CONFIG_INT,
+         number(request, (int64_t)settings->request_bytes_max)},
+        {"transaction.state.log.num.partitions", KAFKA_CONFIG_INT, internal},
+        {"transaction.state.log.replication.factor", KAFKA_CONFIG_INT, replicas},
+        {"unclean.leader.election.enable", KAFKA_CONFIG_BOOLEAN, boolean(false)},
+    };
+    struct broker_config *copy = arena_new(&request->arena, sizeof(all));
+    if (copy == NULL || request->arena.failed) return NULL;
+    memcpy(copy, all, sizeof(all));
+    *count = ARRAY_COUNT(all);
+    return copy;
+}

@@ -1,0 +1,75 @@
+#include "kafka/config_change.h"
+
+#include "kafka/errors.h"
+
+struct config_change {
+    struct kafka_request *request;
+    struct config_outcome outcome;
+};
+
+void config_change_fail(struct kafka_request *request, const struct config_outcome *outcome,
+                        int16_t error, const char *text)
+{
+    *outcome->error_code = error;
+    *outcome->error_message = arena_copy(&request->arena, kafka_text(text));
+}
+
+const struct topic *config_change_find(struct kafka_request *request, int8_t resource_type,
+                                       struct slice resource_name, struct seen *seen,
+                                       const struct config_outcome *outcome)
+{
+    if (seen_before(seen, resource_name, resource_type)) {
+        config_change_fail(request, outcome, KAFKA_INVALID_REQUEST, "the resource is named twice");
+        return NULL;
+    }
+    if (resource_type != KAFKA_RESOURCE_TOPIC) {
+        config_change_fail(request, outcome, KAFKA_INVALID_REQUEST,
+                           "only topics are configured over the network");
+        return NULL;
+    }
+    const struct topic *topic = catalog_find(kafka_request_broker(request),
+                                             (const char *)resource_name.data, resource_name.bytes);
+    if (topic == NULL) {
+        config_change_fail(request, outcome, KAFKA_UNKNOWN_TOPIC_OR_PARTITION, "unknown topic");
+    }
+    return topic;
+}
+
+void config_change_finish(struct kafka_request *request)
+{
+    request->open--;
+    if (request->open == 0) kafka_finish(request);
+}
+
+static void changed(void *context, enum status status, const struct error *error)
+{
+    struct config_change *change = context;
+    struct kafka_request *request = change->request;
+    if (status != STATUS_OK) {
+        config_change_fail(request, &change->outcome, kafka_request_error(request, status),
+                           error != NULL ? error->text : status_text(status));
+    }
+    config_change_finish(request);
+}
+
+void config_change_apply(struct kafka_request *request, const struct topic *topic,
+                         const struct topic_change *changes, uint32_t count, bool replace_all,
+                         bool validate_only, const struct config_outcome *outcome)
+{
+    struct broker *broker = kafka_request_broker(request);
+    struct config_change *change = arena_new(&request->arena, sizeof(*change));
+    const char *name = kafka_request_text(request, kafka_text(topic_name(topic)));
+    if (change == NULL || name == NULL) return;
+    *change = (struct config_change){request, *outcome};
+    request->open++;
+    broker_alter_topic(broker, &(struct admin_request){
+                                   .topic = name,
+                                   .changes = changes,
+                                   .change_count = count,
+                                   .replace_all = replace_all,
+                                   .validate_only = validate_only,
+                                   .timeout_us = broker_settings_of(broker)->ack_timeout_us,
+                                   .done = changed,
+                                   .context = change,
+                               });
+}

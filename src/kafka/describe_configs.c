@@ -1,0 +1,152 @@
+/* DescribeConfigs (32): the configuration of topics, from replicated state on any broker, and of
+ * this broker itself (kafka-listener.md 11.2 to 11.4). */
+#include <stdio.h>
+
+#include "kafka/broker_config.h"
+#include "kafka/config_change.h"
+#include "kafka/errors.h"
+#include "kafka/handlers.h"
+#include "kafka/view.h"
+
+typedef struct kafka_describe_configs_response_config config_answer;
+typedef struct kafka_describe_configs_response_result result_answer;
+typedef struct kafka_describe_configs_request_resource resource_asked;
+
+/* Null asks for every key. */
+static bool is_asked(const resource_asked *resource, const char *name)
+{
+    if (resource->configuration_keys.count < 0) return true;
+    for (int32_t i = 0; i < resource->configuration_keys.count; i++) {
+        if (kafka_slice_equal(resource->configuration_keys.items[i], kafka_text(name))) return true;
+    }
+    return false;
+}
+
+static void fail(struct kafka_request *request, result_answer *out, int16_t error, const char *text)
+{
+    out->error_code = error;
+    out->error_message = arena_copy(&request->arena, kafka_text(text));
+}
+
+/* Where a value comes from, the nearest first. */
+static void put_synonyms(struct kafka_request *request, const char *name, struct slice value,
+                         enum kafka_config_source source, struct slice default_value,
+                         config_answer *out)
+{
+    if (!KAFKA_MESSAGE(request, describe_configs)->include_synonyms) return;
+    out->synonyms.items = kafka_describe_configs_response_synonym_new(&request->arena, 2);
+    if (out->synonyms.items == NULL) return;
+    struct kafka_describe_configs_response_synonym *synonym = out->synonyms.items;
+    *synonym++ =
+        (struct kafka_describe_configs_response_synonym){kafka_text(name), value, (int8_t)source};
+    if (source == KAFKA_SOURCE_TOPIC) {
+        *synonym++ = (struct kafka_describe_configs_response_synonym){
+            kafka_text(name), default_value, KAFKA_SOURCE_DEFAULT};
+    }
+    out->synonyms.count = (int32_t)(synonym - out->synonyms.items);
+}
+
+/* ---- a topic ---- */
+
+static void put_topic_config(struct kafka_request *request, const struct topic_config *config,
+                             const struct topic_config_key *key, config_answer *out)
+{
+    bool set = topic_config_is_set(config, key->name);
+    out->name = kafka_text(key->name);
+    out->value = kafka_text(topic_config_get(config, key->name));
+    out->config_source = set ? KAFKA_SOURCE_TOPIC : KAFKA_SOURCE_DEFAULT;
+    out->config_type = (int8_t)key->type;
+    if (KAFKA_MESSAGE(request, describe_configs)->include_documentation) {
+        out->documentation = kafka_text(key->documentation);
+    }
+    put_synonyms(request, key->name, out->value, (enum kafka_config_source)out->config_source,
+                 kafka_text(key->default_value), out);
+}
+
+static void describe_topic(struct kafka_request *request, const resource_asked *resource,
+                           result_answer *out)
+{
+    struct slice name = resource->resource_name;
+    const struct topic *topic =
+        catalog_find(kafka_request_broker(request), (const char *)name.data, name.bytes);
+    if (topic == NULL) {
+        fail(request, out, KAFKA_UNKNOWN_TOPIC_OR_PARTITION, "unknown topic");
+        return;
+    }
+    uint32_t count;
+    const struct topic_config_key *keys = topic_config_keys(&count);
+    out->configs.items =
+        kafka_describe_configs_response_config_new(&request->arena, (int32_t)count);
+    if (out->configs.items == NULL) return;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_asked(resource, keys[i].name)) continue;
+        put_topic_config(request, topic_config_of(topic), &keys[i],
+                         &out->configs.items[out->configs.count++]);
+    }
+}
+
+/* ---- this broker ---- */
+
+static bool names_this_broker(const struct kafka_request *request, struct slice name)
+{
+    char self[16];
+    snprintf(self, sizeof(self), "%d", kafka_view(request)->self_id);
+    return kafka_slice_equal(name, kafka_text(self));
+}
+
+static void describe_broker(struct kafka_request *request, const resource_asked *resource,
+                            result_answer *out)
+{
+    if (resource->resource_name.bytes == 0)
+        return; /* the group's dynamic defaults: there are none */
+    if (!names_this_broker(request, resource->resource_name)) {
+        fail(request, out, KAFKA_INVALID_REQUEST, "a broker answers for itself only");
+        return;
+    }
+    uint32_t count;
+    const struct broker_config *configs = broker_configs(request, &count);
+    if (configs == NULL) return;
+    out->configs.items =
+        kafka_describe_configs_response_config_new(&request->arena, (int32_t)count);
+    if (out->configs.items == NULL) return;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_asked(resource, configs[i].name)) continue;
+        config_answer *config = &out->configs.items[out->configs.count++];
+        config->name = kafka_text(configs[i].name);
+        config->value = configs[i].value;
+        config->read_only = true;
+        config->config_source = KAFKA_SOURCE_STATIC_BROKER;
+        config->config_type = (int8_t)configs[i].type;
+        put_synonyms(request, configs[i].name, config->value, KAFKA_SOURCE_STATIC_BROKER,
+                     KAFKA_NULL, config);
+    }
+}
+
+static void describe(struct kafka_request *request, const resource_asked *resource,
+                     result_answer *out)
+{
+    switch (resource->resource_type) {
+    case KAFKA_RESOURCE_TOPIC: describe_topic(request, resource, out); return;
+    case KAFKA_RESOURCE_BROKER: describe_broker(request, resource, out); return;
+    default: fail(request, out, KAFKA_INVALID_REQUEST, "no such kind of resource here"); return;
+    }
+}
+
+void describe_configs_handle(struct kafka_request *request)
+{
+    const struct kafka_describe_configs_request *message = KAFKA_MESSAGE(request, describe_configs);
+    struct kafka_describe_configs_response *answer = KAFKA_ANSWER(request, describe_configs);
+    int32_t count = message->resources.count;
+    struct seen seen;
+    kafka_request_seen(request, &seen, (size_t)count);
+    answer->results.items = kafka_describe_configs_response_result_new(&request->arena, count);
+    for (int32_t i = 0; i < count && !request->arena.failed; i++) {
+        const resource_asked *resource = &message->resources.items[i];
+        if (seen_before(&seen, resource->resource_name, resource->resource_type)) continue;
+        result_answer *out = &answer->results.items[answer->results.count++];
+        out->resource_type = resource->resource_type;
+        out->resource_name = resource->resource_name;
+        describe(request, resource, out);
+    }
+    kafka_finish(request);
+}

@@ -1,0 +1,36 @@
+/* handlers.h: the handler of each API, in the file of its name; api.c is the only caller. */
+#ifndef MOONMQ_KAFKA_HANDLERS_H
+#define MOONMQ_KAFKA_HANDLERS_H
+
+#include "kafka/request.h"
+
+void produce_handle(struct kafka_request *request);
+bool produce_cancel(struct kafka_request *request);
+void fetch_handle(struct kafka_request *request);
+void fetch_give_way(struct kafka_request *request);
+bool fetch_cancel(struct kafka_request *request);
+void list_offsets_handle(struct kafka_request *request);
+void metadata_handle(struct kafka_request *request);
+void offset_commit_handle(struct kafka_request *request);
+void offset_fetch_handle(struct kafka_request *request);
+void find_coordinator_handle(struct kafka_request *request);
+void list_groups_handle(struct kafka_request *request);
+void api_versions_handle(struct kafka_request *request);
+void create_topics_handle(struct kafka_request *request);
+void create_topics_refuse(struct kafka_request *request, enum status status);
+void delete_topics_handle(struct kafka_request *request);
+void delete_topics_refuse(struct kafka_request *request, enum status status);
+void init_producer_id_handle(struct kafka_request *request);
+void init_producer_id_refuse(struct kafka_request *request, enum status status);
+void offset_for_leader_epoch_handle(struct kafka_request *request);
+void describe_configs_handle(struct kafka_request *request);
+void alter_configs_handle(struct kafka_request *request);
+void alter_configs_refuse(struct kafka_request *request, enum status status);
+void describe_log_dirs_handle(struct kafka_request *request);
+void create_partitions_handle(struct kafka_request *request);
+void create_partitions_refuse(struct kafka_request *request, enum status status);
+void incremental_alter_configs_handle(struct kafka_request *request);
+void incremental_alter_configs_refuse(struct kafka_request *request, enum status status);
+void describe_cluster_handle(struct kafka_request *request);
+
+#endif

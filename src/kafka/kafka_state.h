@@ -1,0 +1,56 @@
+/* kafka_state.h: the inside of struct kafka, for this room only. */
+#ifndef MOONMQ_KAFKA_KAFKA_STATE_H
+#define MOONMQ_KAFKA_KAFKA_STATE_H
+
+#include "base/log.h"
+#include "io/loop.h"
+#include "kafka/api.h"
+#include "kafka/connection.h"
+#include "kafka/kafka.h"
+#include "kafka/request.h"
+
+#define KAFKA_API_COUNT_MAX 64
+
+struct kafka {
+    struct broker *broker;
+    struct loop *loop;
+    struct kafka_settings settings; /* its texts are copies */
+    char *data_dir, *advertised_host, *rack;
+    struct kafka_request *orphans;
+    struct kafka_request *runnable;
+    struct kafka_connection *resumable;
+    struct timer *soon; /* runs both lists in the next turn of the loop */
+    uint64_t hash_seed; /* of seen.h's tables */
+    struct log_limiter close_limiter;
+    struct kafka_stats stats;
+    uint64_t request_counts[KAFKA_API_COUNT_MAX];
+};
+
+struct kafka_connection {
+    struct kafka *kafka;
+    struct kafka_connection_handlers handlers;
+    char *client_host, *local_host;
+    int local_port;
+    struct kafka_request *requests; /* begun or parked, in order of arrival */
+    uint32_t request_count;
+    bool closed;
+    bool frame_waits;       /* a frame was refused for now */
+    bool resumable;         /* in the front end's list */
+    struct timer *give_way; /* until a parked fetch may be cut short; made when needed */
+    struct kafka_connection *next_resumable, *previous_resumable;
+};
+
+/* Puts the request into the list that the loop runs next. */
+void kafka_run_request_later(struct kafka_request *request);
+void kafka_forget_runnable(struct kafka_request *request);
+/* Has the loop call the connection's `resume`. */
+void kafka_resume_later(struct kafka_connection *connection);
+void kafka_forget_resumable(struct kafka_connection *connection);
+
+/* connection.c */
+void kafka_connection_resume(struct kafka_connection *connection);
+/* Sends what is finished, from the head on, and lets a waiting frame try again. */
+void kafka_connection_flush(struct kafka_connection *connection);
+void kafka_connection_close(struct kafka_connection *connection, const char *reason);
+
+#endif
