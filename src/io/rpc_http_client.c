@@ -18,8 +18,8 @@
 #include "io/stream.h"
 
 #define LINK_READ_BYTES         16384
-#define LINK_BODY_READ_TURN_MAX (4 * 1024 * 1024)
-#define LINK_BODY_KEEP_BYTES    (1024 * 1024)
+#define LINK_BODY_READ_TURN_MAX (1024 * 1024)
+#define LINK_BODY_KEEP_BYTES    (2 * 1024 * 1024)
 
 enum link_state { LINK_CLOSED, LINK_RESOLVING, LINK_CONNECTING, LINK_OPEN, LINK_CLOSING };
 
