@@ -19,6 +19,7 @@
 #include "base/memory.h"
 #include "io/address.h"
 #include "io/listener.h"
+#include "io/socket.h"
 #include "io/stream.h"
 
 #define HTTP_CONNECTIONS_MAX     256
@@ -424,6 +425,7 @@ static void http_server_accepted(void *context, int fd, const struct sockaddr *p
         close(fd);
         return;
     }
+    socket_set_stall_limit(fd, server->options.answer_timeout_us);
     struct http_connection *connection = memory_new(sizeof(*connection));
     connection->server = server;
     connection->number = ++server->next_number;

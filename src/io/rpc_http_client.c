@@ -17,6 +17,7 @@
 #include "io/socket.h"
 #include "io/stream.h"
 
+#define LINK_STALL_US           30000000
 #define LINK_READ_BYTES         16384
 #define LINK_BODY_READ_TURN_MAX (1024 * 1024)
 #define LINK_BODY_KEEP_BYTES    (2 * 1024 * 1024)
@@ -228,6 +229,7 @@ static void link_connect_ended(evutil_socket_t fd, short what, void *context)
         return;
     }
     timer_stop(link->timer);
+    socket_set_stall_limit(fd, LINK_STALL_US);
     link->state = LINK_OPEN;
     link->stream = stream_new(link->http->options.loop, fd, &link_stream_handlers, link);
     http_message_reset(&link->message, LINK_BODY_KEEP_BYTES);

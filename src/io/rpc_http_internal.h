@@ -2,6 +2,7 @@
 #ifndef MOONMQ_IO_RPC_HTTP_INTERNAL_H
 #define MOONMQ_IO_RPC_HTTP_INTERNAL_H
 
+#include "base/log.h"
 #include "io/resolver.h"
 #include "io/rpc_http.h"
 
