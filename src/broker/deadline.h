@@ -17,9 +17,9 @@ typedef void (*deadline_fn)(void *context, struct deadline *deadline);
 
 /* Embedded in the request; all zero when not in use. */
 struct deadline {
-    int64_t at_us;     /* monotonic */
-    uint64_t order;    /* grows with every deadlines_add() */
-    uint32_t slot;     /* place in the heap + 1; 0: not waiting */
+    int64_t at_us;  /* monotonic */
+    uint64_t order; /* grows with every deadlines_add() */
+    uint32_t slot;  /* place in the heap + 1; 0: not waiting */
     deadline_fn expired;
 };
 

@@ -18,7 +18,8 @@ typedef void (*fetch_fn)(void *context, struct fetch *fetch);
 
 struct fetch_partition {
     /* in */
-    struct partition *partition;     /* NULL: `status` was set by the caller (unknown topic, …) */
+    /* NULL: `status` was set by the caller (unknown topic, …); becomes NULL when the topic goes meanwhile. */
+    struct partition *partition;
     int64_t offset;
     uint32_t bytes_max;
     int32_t current_epoch;           /* -1: not checked */

@@ -26,7 +26,7 @@ struct produce {
     struct partition *partition;
     struct shared_bytes *batch;      /* exactly one batch, unshared; taken in every case */
     enum produce_acks acks;
-    int64_t timeout_us;              /* the smaller of it and AckTimeout is used */
+    int64_t timeout_us;              /* the smaller of it and AckTimeout is used; 0: AckTimeout */
     bool allow_zstd;
     bool internal;                   /* by the broker itself: internal topics allowed */
     enum producer_rules rules;       /* how its sequences are judged; 0 = Kafka's */

@@ -39,6 +39,7 @@ struct topic_config {
 void topic_config_init(struct topic_config *config);
 void topic_config_deinit(struct topic_config *config);
 void topic_config_copy(struct topic_config *to, const struct topic_config *from);
+bool topic_config_equal(const struct topic_config *a, const struct topic_config *b);
 /* Validates and sets (value NULL: back to the default). Accepts Kafka and native names (native retention in
  * seconds). STATUS_INVALID_CONFIG names key, value and what would be accepted. */
 STATUS_MUST_CHECK

@@ -1,0 +1,154 @@
+/* broker_state.h: the broker object itself, for the files of this folder only.
+ *
+ * Phases: NEW -> STARTING (recovery on workers) -> RUNNING -> STOPPING -> STOPPED.
+ * Every job handed to the executor is in `jobs` until its done ran, so that dropping the broker
+ * with jobs in flight (the simulator's crash) loses no memory.  Thread: event loop.            */
+#ifndef MOONMQ_BROKER_BROKER_STATE_H
+#define MOONMQ_BROKER_BROKER_STATE_H
+
+#include "broker/broker.h"
+#include "broker/catalog_state.h"
+#include "broker/deadline.h"
+#include "broker/fetch.h"
+
+#define LEADERSHIP_LISTENERS_MAX 8
+
+enum broker_phase {
+    BROKER_NEW,
+    BROKER_STARTING,
+    BROKER_RUNNING,
+    BROKER_STOPPING,
+    BROKER_STOPPED,
+};
+
+/* One piece of work on a worker. `run` touches what the job holds only; `done` runs on the loop and
+ * disposes of the job; `dispose` frees it and all it holds, also when it never ran. */
+struct broker_job {
+    struct job job;
+    struct broker *broker;
+    void (*run)(struct broker_job *job);
+    void (*done)(struct broker_job *job);
+    void (*dispose)(struct broker_job *job);
+    struct broker_job *next, *prev;
+};
+
+/* Leadership as clients see it; a change is told to the listeners. */
+struct seen_leadership {
+    int32_t leader_id;
+    int32_t epoch;
+    bool serving;
+};
+
+struct broker {
+    struct file_system *fs;
+    struct executor *executor;
+    struct loop *loop;
+    char *data_dir;
+    struct broker_settings settings;
+    struct random random;
+    struct group_port port;
+    struct broker_handlers handlers;
+
+    enum broker_phase phase;
+    bool leading;                 /* promoted, not demoted since */
+    int32_t leading_epoch;        /* valid while leading */
+    struct promotion *promotions; /* under way */
+    broker_done_fn stop_done;     /* asked to stop while starting */
+    void *stop_context;
+    bool stepping_down; /* inside broker_demoted(): nothing new is accepted */
+    struct log_store *store;
+    struct deadlines deadlines;
+    struct broker_job *jobs;
+    struct partition_change *changes; /* truncations and resets under way */
+    struct catalog catalog;
+
+    /* produce.c */
+    bool paused;
+    struct produce *backlog; /* in arrival order: not appended yet */
+    uint32_t backlog_count;
+    size_t backlog_bytes;
+    struct partition *parked;    /* partitions with parked produces */
+    struct timer *backlog_timer; /* goes on with the backlog after the current callback */
+
+    /* fetch.c, offset_lookup.c: in the order in which they were parked */
+    struct fetch *fetches;         /* parked or reading */
+    struct offset_lookup *lookups; /* parked */
+
+    /* admin.c */
+    struct admin_change *admin_changes;
+    uint32_t admin_change_count;
+    bool admin_operation_queued;
+
+    /* offsets.c */
+    struct offsets_operation *offsets_operations;
+
+    /* leader_wait.c */
+    struct leader_wait *leader_waits;
+    struct leadership_listener listeners[LEADERSHIP_LISTENERS_MAX];
+    uint32_t listener_count;
+    struct seen_leadership seen;
+
+    /* producer_ids.c: valid in `producer_id_epoch` only */
+    int32_t producer_id_epoch;
+    uint32_t producer_id_next;
+
+    /* retention.c */
+    struct timer *retention_timer;
+    int64_t tick_mono_ms, tick_wall_ms; /* of the last tick; 0: none yet */
+    int64_t expiry_held_until_ms;       /* monotonic: the wall clock jumped */
+    int64_t quarantine_swept_ms;        /* monotonic; 0: not yet */
+    bool quarantine_sweeping;
+
+    struct broker_stats stats;
+};
+
+/* jobs */
+void broker_job_submit(struct broker *broker, enum executor_lane lane, struct broker_job *job);
+
+void broker_alarm(struct broker *broker, const char *kind, const char *text);
+/* "<data_dir>/<rest>" in malloc'd memory. */
+char *data_path(const char *data_dir, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* start.c, in `phase` STARTING */
+void broker_start_begin(struct broker *broker, broker_done_fn done, void *context);
+
+/* produce.c, parked.c */
+void produce_backlog_continue(struct broker *broker); /* soon, after this callback */
+void produce_backlog_fail(struct broker *broker, enum status status);
+void produce_fail_all(struct broker *broker, enum status status);
+void produce_check_in_sync(struct broker *broker);
+
+/* fetch.c, offset_lookup.c */
+void fetch_serving_began(struct broker *broker);
+void fetch_fail_all(struct broker *broker);
+void offset_lookup_fail_all(struct broker *broker);
+
+/* admin.c */
+void admin_committed(struct broker *broker, struct manifest_version committed);
+void admin_fail_all(struct broker *broker);
+void admin_continue(struct broker *broker); /* a name became free */
+void admin_free(struct broker *broker);
+
+/* offsets.c */
+void offsets_fail_all(struct broker *broker);
+void offsets_free(struct broker *broker);
+void offsets_topic_deleted(struct broker *broker, const char *topic);
+
+/* leader_wait.c */
+void leader_wait_view_changed(struct broker *broker);
+void leader_wait_free(struct broker *broker);
+
+/* producer_ids.c */
+void producer_ids_promoted(struct broker *broker, int32_t epoch);
+
+/* internal_topics.c */
+struct partition *internal_partition(struct broker *broker, const char *topic, struct slice key);
+
+/* retention.c */
+void retention_start(struct broker *broker);
+void retention_stop(struct broker *broker);
+/* Under which age a producer still counts: INT64_MAX while the wall clock cannot be trusted. */
+int64_t producer_expiration_ms(const struct broker *broker);
+
+#endif

@@ -1,0 +1,43 @@
+/* internal_topics.h: the two topics of the broker's own, and how their records become state.
+ *
+ * On leader and followers alike an internal partition is applied up to its high watermark, never
+ * above it: what is above can still be cut. Batches come from memory; after a long sleep from disk,
+ * one read at a time, in order.  design.md, "The log on disk"; T36, T46.                        */
+#ifndef MOONMQ_BROKER_INTERNAL_TOPICS_H
+#define MOONMQ_BROKER_INTERNAL_TOPICS_H
+
+#include "broker/offsets_table.h"
+#include "broker/partition.h"
+#include "broker/topic_config.h"
+
+#define CONSUMER_OFFSETS_TOPIC  "__consumer_offsets"
+#define TRANSACTION_STATE_TOPIC "__transaction_state"
+#define INTERNAL_TOPIC_COUNT    2
+extern const char *const internal_topic_names[INTERNAL_TOPIC_COUNT]; /* ascending */
+
+/* Initialised with what an internal topic has: compact, segments of 100 MiB. */
+void internal_topic_config(struct topic_config *out);
+
+/* What an internal partition carries beside its log. */
+struct internal_state {
+    struct partition *partition;   /* NULL: gone while a read was under way */
+    int64_t applied;               /* every batch below it is in the state */
+    bool reading, failed;          /* failed: a batch could not be read; sticky */
+    bool discard;                  /* the partition was reset under the read */
+    struct offsets_table *offsets; /* NULL: not __consumer_offsets */
+    struct log_read read;
+};
+/* NULL when the topic is not an internal one. */
+struct internal_state *internal_state_new(struct partition *partition);
+/* Also while a read is under way: its end frees it. */
+void internal_state_drop(struct internal_state *state);
+/* The high watermark moved: applies what is below it now. */
+void internal_state_advance(struct internal_state *state);
+/* The partition restarts empty at `offset`. */
+void internal_state_reset(struct internal_state *state, int64_t offset);
+/* One batch, on a worker at start or on the loop. */
+STATUS_MUST_CHECK
+enum status internal_state_apply_batch(struct internal_state *state, const uint8_t *data,
+                                       size_t bytes, struct error *error);
+
+#endif

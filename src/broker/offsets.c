@@ -1,0 +1,449 @@
+/* offsets.c: commits and reads of committed offsets (kafka-listener.md 7.4, I18).
+ *
+ * Commit: one batch into the group's partition of `__consumer_offsets`, answered when it is
+ * replicated; the state follows as the high watermark passes it, before the answer goes out. Fetch:
+ * a majority round begun after it arrived proves that this is still the leader; then the state must
+ * have reached the high watermark, and on a new leader the start of its epoch: what its predecessor
+ * acknowledged lies below that.          */
+#include "broker/offsets.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "broker/partition_state.h"
+
+#define FORGET_BATCH_BYTES 524288
+
+enum offsets_stage { OFFSETS_COMMITTING, OFFSETS_CONFIRMING, OFFSETS_APPLYING, OFFSETS_FORGETTING };
+
+struct offsets_operation {
+    struct broker *broker;
+    enum offsets_stage stage;
+    struct offsets_request *request; /* NULL once answered */
+    struct produce produce;          /* commit and forget */
+    uint8_t *text;                   /* fetch: copies of group and topics */
+    struct slice group;
+    struct slice *topics; /* fetch: one for each of the request's offsets */
+    bool confirm_open;    /* the group's answer will still come */
+    int64_t applied_needed;
+    struct deadline deadline;
+    struct offsets_operation *next, *prev;
+};
+
+static struct offsets_operation *operation_new(struct broker *broker, enum offsets_stage stage,
+                                               struct offsets_request *request)
+{
+    struct offsets_operation *operation = memory_new(sizeof(*operation));
+    operation->broker = broker;
+    operation->stage = stage;
+    operation->request = request;
+    if (request != NULL) request->private_state = operation;
+    DL_APPEND(broker->offsets_operations, operation);
+    return operation;
+}
+
+static void operation_free(struct offsets_operation *operation)
+{
+    DL_DELETE(operation->broker->offsets_operations, operation);
+    deadlines_remove(&operation->broker->deadlines, &operation->deadline);
+    free(operation->text);
+    free(operation->topics);
+    free(operation);
+}
+
+static void request_finish(struct offsets_request *request, enum status status)
+{
+    request->status = status;
+    request->private_state = NULL;
+    for (uint32_t i = 0; status != STATUS_OK && i < request->offset_count; i++) {
+        if (request->offsets[i].status == STATUS_OK) request->offsets[i].status = status;
+    }
+    request->done(request->context, request);
+}
+
+static enum status request_check(struct broker *broker, struct offsets_request *request,
+                                 struct partition **out)
+{
+    request->error = (struct error){0};
+    enum status status = broker_check_serving(broker);
+    if (status != STATUS_OK) {
+        return error_set(&request->error, status, "%s", status_text(status));
+    }
+    if (request->group.bytes > GROUP_ID_BYTES_MAX) {
+        return error_set(&request->error, STATUS_INVALID, "a group id has at most %d bytes",
+                         GROUP_ID_BYTES_MAX);
+    }
+    *out = internal_partition(broker, CONSUMER_OFFSETS_TOPIC, request->group);
+    if (*out == NULL) {
+        return error_set(&request->error, STATUS_NOT_READY, "%s is not there yet",
+                         CONSUMER_OFFSETS_TOPIC);
+    }
+    return STATUS_OK;
+}
+
+/* ---- commit ---- */
+
+static enum status check_offset(struct broker *broker, const struct committed_offset *offset)
+{
+    const struct topic *topic =
+        catalog_find(broker, (const char *)offset->topic.data, offset->topic.bytes);
+    if (topic == NULL || offset->partition < 0 ||
+        (uint32_t)offset->partition >= topic->partition_count) {
+        return STATUS_UNKNOWN_TOPIC;
+    }
+    if (offset->metadata.bytes > OFFSET_METADATA_BYTES_MAX) return STATUS_METADATA_TOO_LARGE;
+    return STATUS_OK;
+}
+
+static void add_record(struct batch_builder *builder, int64_t now_ms, const struct offset_key *key,
+                       const struct offset_value *value)
+{
+    struct buffer key_bytes, value_bytes;
+    buffer_init(&key_bytes, 0);
+    buffer_init(&value_bytes, 0);
+    offset_key_encode(&key_bytes, key);
+    if (value != NULL) offset_value_encode(&value_bytes, value);
+    batch_builder_add(builder, now_ms, buffer_slice(&key_bytes),
+                      value != NULL ? buffer_slice(&value_bytes) : (struct slice){0}, 0,
+                      (struct slice){0});
+    buffer_deinit(&key_bytes);
+    buffer_deinit(&value_bytes);
+}
+
+static struct shared_bytes *finish_batch(struct batch_builder *builder)
+{
+    struct buffer bytes;
+    struct error error;
+    struct shared_bytes *batch = NULL;
+    const struct batch_build_options options = BATCH_BUILD_PLAIN;
+    buffer_init(&bytes, 0);
+    enum status status = batch_builder_finish(builder, &options, &bytes, &error);
+    if (status == STATUS_OK) batch = shared_bytes_copy(bytes.data, bytes.bytes);
+    buffer_deinit(&bytes);
+    return batch;
+}
+
+/* The offsets that may be committed, as one batch; *out NULL: there are none. */
+static enum status commit_batch(struct broker *broker, struct offsets_request *request,
+                                struct shared_bytes **out)
+{
+    struct batch_builder builder;
+    enum status status = STATUS_OK;
+    *out = NULL;
+    int64_t now_ms = loop_wall_ms(broker->loop);
+    batch_builder_init(&builder);
+    for (uint32_t i = 0; i < request->offset_count; i++) {
+        struct committed_offset *offset = &request->offsets[i];
+        offset->status = check_offset(broker, offset);
+        if (offset->status != STATUS_OK) continue;
+        const struct offset_key key = {
+            .group = request->group, .topic = offset->topic, .partition = offset->partition};
+        const struct offset_value value = {.offset = offset->offset,
+                                           .leader_epoch = offset->leader_epoch,
+                                           .metadata = offset->metadata,
+                                           .commit_timestamp_ms = now_ms};
+        add_record(&builder, now_ms, &key, &value);
+    }
+    if (builder.record_count > 0) {
+        *out = finish_batch(&builder);
+        if (*out == NULL) status = error_set(&request->error, STATUS_NO_MEMORY, "out of memory");
+    }
+    batch_builder_deinit(&builder);
+    return status;
+}
+
+static void commit_done(void *context, struct produce *produce)
+{
+    struct offsets_operation *operation = context;
+    struct offsets_request *request = operation->request;
+    request->error = produce->error;
+    enum status status = produce->status;
+    operation_free(operation);
+    request_finish(request, status);
+}
+
+void broker_commit_offsets(struct broker *broker, struct offsets_request *request)
+{
+    struct partition *partition = NULL;
+    for (uint32_t i = 0; i < request->offset_count; i++)
+        request->offsets[i].status = STATUS_OK;
+    enum status status = request_check(broker, request, &partition);
+    struct shared_bytes *batch = NULL;
+    if (status == STATUS_OK) status = commit_batch(broker, request, &batch);
+    if (batch == NULL) {
+        request_finish(request, status);
+        return;
+    }
+    struct offsets_operation *operation = operation_new(broker, OFFSETS_COMMITTING, request);
+    operation->produce = (struct produce){
+        .partition = partition,
+        .batch = batch,
+        .acks = ACKS_ALL,
+        .timeout_us = request->timeout_us,
+        .internal = true,
+        .done = commit_done,
+        .context = operation,
+    };
+    broker_produce(broker, &operation->produce);
+}
+
+/* ---- fetch ---- */
+
+static void fetch_answer(struct offsets_operation *operation, enum status status)
+{
+    struct offsets_request *request = operation->request;
+    operation->request = NULL;
+    deadlines_remove(&operation->broker->deadlines, &operation->deadline);
+    if (status != STATUS_OK && request->error.text[0] == '\0') {
+        error_set(&request->error, status, "%s", status_text(status));
+    }
+    if (!operation->confirm_open) operation_free(operation);
+    request_finish(request, status);
+}
+
+static void give_entry(const struct offset_entry *entry, struct committed_offset *out)
+{
+    out->status = STATUS_OK;
+    out->offset = entry != NULL ? entry->offset : -1;
+    out->leader_epoch = entry != NULL ? entry->leader_epoch : -1;
+    out->metadata = (struct slice){0};
+    if (entry == NULL) return;
+    out->metadata = (struct slice){(const uint8_t *)entry->metadata, entry->metadata_bytes};
+}
+
+static void give_all(struct offsets_operation *operation, const struct offsets_table *table)
+{
+    struct offsets_request *request = operation->request;
+    struct offset_group group = offsets_table_group(table, operation->group);
+    struct committed_offset *offsets = memory_new(((size_t)group.count + 1) * sizeof(*offsets));
+    for (uint32_t i = 0; i < group.count; i++) {
+        const struct offset_entry *entry = &group.entries[i];
+        offsets[i].topic = (struct slice){(const uint8_t *)entry->topic, entry->topic_bytes};
+        offsets[i].partition = entry->partition;
+        give_entry(entry, &offsets[i]);
+    }
+    request->offsets = offsets;
+    request->offset_count = group.count;
+    operation->request = NULL;
+    operation_free(operation);
+    request_finish(request, STATUS_OK);
+    free(offsets);
+}
+
+static void fetch_give(struct offsets_operation *operation, const struct offsets_table *table)
+{
+    struct offsets_request *request = operation->request;
+    if (request->all) {
+        give_all(operation, table);
+        return;
+    }
+    for (uint32_t i = 0; i < request->offset_count; i++) {
+        struct committed_offset *offset = &request->offsets[i];
+        give_entry(
+            offsets_table_find(table, operation->group, operation->topics[i], offset->partition),
+            offset);
+    }
+    fetch_answer(operation, STATUS_OK);
+}
+
+/* Answers if the state has come far enough; false: it waits. */
+static bool fetch_try(struct offsets_operation *operation)
+{
+    struct partition *partition =
+        internal_partition(operation->broker, CONSUMER_OFFSETS_TOPIC, operation->group);
+    if (partition == NULL) {
+        fetch_answer(operation, STATUS_NOT_READY);
+    } else if (partition->internal->failed) {
+        fetch_answer(operation, STATUS_STORAGE_ERROR);
+    } else if (partition->internal->applied < operation->applied_needed) {
+        return false;
+    } else {
+        fetch_give(operation, partition->internal->offsets);
+    }
+    return true;
+}
+
+static void fetch_confirmed(void *context, enum status status, const struct error *error)
+{
+    struct offsets_operation *operation = context;
+    operation->confirm_open = false;
+    if (operation->request == NULL) {
+        operation_free(operation);
+        return;
+    }
+    if (status != STATUS_OK) {
+        if (error != NULL) operation->request->error = *error;
+        fetch_answer(operation, status);
+        return;
+    }
+    const struct partition *partition =
+        internal_partition(operation->broker, CONSUMER_OFFSETS_TOPIC, operation->group);
+    if (partition != NULL) {
+        operation->applied_needed = partition->high_watermark > partition->epoch_start
+                                        ? partition->high_watermark
+                                        : partition->epoch_start;
+    }
+    operation->stage = OFFSETS_APPLYING;
+    fetch_try(operation);
+}
+
+static void fetch_expired(void *context, struct deadline *deadline)
+{
+    struct offsets_operation *operation =
+        CONTAINER_OF(deadline, struct offsets_operation, deadline);
+    (void)context;
+    fetch_answer(operation,
+                 operation->stage == OFFSETS_APPLYING ? STATUS_NOT_READY : STATUS_TIMEOUT);
+}
+
+static void copy_inputs(struct offsets_operation *operation, const struct offsets_request *request)
+{
+    size_t bytes = request->group.bytes + 1;
+    uint32_t count = request->all ? 0 : request->offset_count;
+    for (uint32_t i = 0; i < count; i++)
+        bytes += request->offsets[i].topic.bytes;
+    uint8_t *at = operation->text = memory_new(bytes);
+    operation->topics = memory_new(((size_t)count + 1) * sizeof(*operation->topics));
+    if (request->group.bytes > 0) memcpy(at, request->group.data, request->group.bytes);
+    operation->group = (struct slice){at, request->group.bytes};
+    at += request->group.bytes;
+    for (uint32_t i = 0; i < count; i++) {
+        struct slice topic = request->offsets[i].topic;
+        if (topic.bytes > 0) memcpy(at, topic.data, topic.bytes);
+        operation->topics[i] = (struct slice){at, topic.bytes};
+        at += topic.bytes;
+    }
+}
+
+void broker_fetch_offsets(struct broker *broker, struct offsets_request *request)
+{
+    struct partition *partition;
+    if (request->all) {
+        request->offsets = NULL;
+        request->offset_count = 0;
+    }
+    for (uint32_t i = 0; i < request->offset_count; i++)
+        request->offsets[i].status = STATUS_OK;
+    enum status status = request_check(broker, request, &partition);
+    if (status != STATUS_OK) {
+        request_finish(request, status);
+        return;
+    }
+    struct offsets_operation *operation = operation_new(broker, OFFSETS_CONFIRMING, request);
+    copy_inputs(operation, request);
+    int64_t wait_us = broker->settings.ack_timeout_us;
+    if (request->timeout_us > 0 && request->timeout_us < wait_us) wait_us = request->timeout_us;
+    deadlines_add(&broker->deadlines, &operation->deadline, loop_now_us(broker->loop) + wait_us,
+                  fetch_expired);
+    operation->confirm_open = true;
+    broker->port.confirm(broker->port.context, fetch_confirmed, operation);
+}
+
+void offsets_applied(struct partition *partition)
+{
+    struct broker *broker = partition->broker;
+    if (partition->internal->offsets == NULL) return;
+    for (struct offsets_operation *operation = broker->offsets_operations; operation != NULL;) {
+        if (operation->stage == OFFSETS_APPLYING && operation->request != NULL &&
+            fetch_try(operation)) {
+            operation = broker->offsets_operations;
+        } else {
+            operation = operation->next;
+        }
+    }
+}
+
+void offsets_fail_all(struct broker *broker)
+{
+    for (struct offsets_operation *operation = broker->offsets_operations; operation != NULL;) {
+        bool fetching =
+            operation->stage == OFFSETS_CONFIRMING || operation->stage == OFFSETS_APPLYING;
+        if (!fetching || operation->request == NULL) {
+            operation = operation->next;
+            continue;
+        }
+        fetch_answer(operation, STATUS_NOT_LEADER);
+        operation = broker->offsets_operations;
+    }
+}
+
+void offsets_free(struct broker *broker)
+{
+    while (broker->offsets_operations != NULL)
+        operation_free(broker->offsets_operations);
+}
+
+/* ---- a topic is gone: so are the offsets committed for it (a new one of its name starts anew)
+ * ---- */
+
+struct forget {
+    struct broker *broker;
+    struct partition *partition;
+    struct slice topic;
+    struct batch_builder builder;
+};
+
+static void forget_done(void *context, struct produce *produce)
+{
+    struct offsets_operation *operation = context;
+    if (produce->status != STATUS_OK) {
+        log_warn("offsets_not_forgotten reason=\"%s\"", produce->error.text);
+    }
+    operation_free(operation);
+}
+
+static void forget_send(struct forget *forget)
+{
+    if (forget->builder.record_count == 0) return;
+    struct shared_bytes *batch = finish_batch(&forget->builder);
+    if (batch == NULL) return;
+    struct offsets_operation *operation = operation_new(forget->broker, OFFSETS_FORGETTING, NULL);
+    operation->produce = (struct produce){
+        .partition = forget->partition,
+        .batch = batch,
+        .acks = ACKS_LEADER,
+        .internal = true,
+        .done = forget_done,
+        .context = operation,
+    };
+    broker_produce(forget->broker, &operation->produce);
+}
+
+static void forget_group(void *context, const struct offset_group *group)
+{
+    struct forget *forget = context;
+    for (uint32_t i = 0; i < group->count; i++) {
+        const struct offset_entry *entry = &group->entries[i];
+        if (entry->topic_bytes != forget->topic.bytes ||
+            memcmp(entry->topic, forget->topic.data, forget->topic.bytes) != 0) {
+            continue;
+        }
+        const struct offset_key key = {
+            .group = {(const uint8_t *)group->id, group->id_bytes},
+            .topic = forget->topic,
+            .partition = entry->partition,
+        };
+        add_record(&forget->builder, loop_wall_ms(forget->broker->loop), &key, NULL);
+        if (batch_builder_bytes(&forget->builder) > FORGET_BATCH_BYTES) forget_send(forget);
+    }
+}
+
+void offsets_topic_deleted(struct broker *broker, const char *topic_name)
+{
+    const struct topic *topic =
+        catalog_find(broker, CONSUMER_OFFSETS_TOPIC, strlen(CONSUMER_OFFSETS_TOPIC));
+    if (topic == NULL || broker_check_serving(broker) != STATUS_OK) return;
+    for (uint32_t i = 0; i < topic->partition_count; i++) {
+        struct forget forget = {.broker = broker,
+                                .partition = topic->partitions[i],
+                                .topic = {(const uint8_t *)topic_name, strlen(topic_name)}};
+        batch_builder_init(&forget.builder);
+        offsets_table_each(topic->partitions[i]->internal->offsets, forget_group, &forget);
+        forget_send(&forget);
+        batch_builder_deinit(&forget.builder);
+    }
+}

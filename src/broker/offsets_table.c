@@ -1,0 +1,270 @@
+/* offsets_table.c: see offsets_table.h. */
+#include "broker/offsets_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "base/assert.h"
+#include "base/memory.h"
+#include "record/batch.h"
+
+#define OFFSETS_BATCH_BYTES_MAX 16777216
+
+struct group {
+    char *id;
+    size_t id_bytes;
+    struct offset_entry *entries;
+    uint32_t count, capacity;
+    UT_hash_handle hh;
+};
+
+struct offsets_table {
+    struct group *groups; /* uthash walks in the order of insertion */
+    uint64_t hash;        /* sum of the entries' hashes */
+};
+
+struct offsets_table *offsets_table_new(void)
+{
+    return memory_new(sizeof(struct offsets_table));
+}
+
+static void entry_deinit(struct offset_entry *entry)
+{
+    free(entry->topic);
+    free(entry->metadata);
+}
+
+static void group_free(struct offsets_table *table, struct group *group)
+{
+    HASH_DEL(table->groups, group);
+    for (uint32_t i = 0; i < group->count; i++)
+        entry_deinit(&group->entries[i]);
+    free(group->entries);
+    free(group->id);
+    free(group);
+}
+
+void offsets_table_clear(struct offsets_table *table)
+{
+    while (table->groups != NULL)
+        group_free(table, table->groups);
+    table->hash = 0;
+}
+
+void offsets_table_free(struct offsets_table *table)
+{
+    if (table == NULL) return;
+    offsets_table_clear(table);
+    free(table);
+}
+
+/* ---- hash: FNV-1a over the fields, one entry at a time ---- */
+
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
+{
+    const uint8_t *at = data;
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ at[i]) * 1099511628211u;
+    return hash;
+}
+
+static uint64_t hash_number(uint64_t hash, uint64_t number)
+{
+    uint8_t bytes[8];
+    store_u64(bytes, number);
+    return hash_bytes(hash, bytes, sizeof(bytes));
+}
+
+static uint64_t entry_hash(const struct group *group, const struct offset_entry *entry)
+{
+    uint64_t hash = 14695981039346656037u;
+    hash = hash_number(hash, group->id_bytes);
+    hash = hash_bytes(hash, group->id, group->id_bytes);
+    hash = hash_number(hash, entry->topic_bytes);
+    hash = hash_bytes(hash, entry->topic, entry->topic_bytes);
+    hash = hash_number(hash, (uint64_t)entry->partition);
+    hash = hash_number(hash, (uint64_t)entry->offset);
+    hash = hash_number(hash, (uint64_t)entry->leader_epoch);
+    hash = hash_bytes(hash, entry->metadata, entry->metadata_bytes);
+    return hash_number(hash, (uint64_t)entry->commit_timestamp_ms);
+}
+
+uint64_t offsets_table_hash(const struct offsets_table *table)
+{
+    return table->hash;
+}
+
+/* ---- look-ups ---- */
+
+static struct group *group_find(const struct offsets_table *table, struct slice id)
+{
+    struct group *group = NULL;
+    HASH_FIND(hh, table->groups, id.data, id.bytes, group);
+    return group;
+}
+
+static int compare_key(const struct offset_entry *entry, struct slice topic, int32_t partition)
+{
+    size_t common = entry->topic_bytes < topic.bytes ? entry->topic_bytes : topic.bytes;
+    int order = common == 0 ? 0 : memcmp(entry->topic, topic.data, common);
+    if (order != 0) return order;
+    if (entry->topic_bytes != topic.bytes) return entry->topic_bytes < topic.bytes ? -1 : 1;
+    return entry->partition < partition ? -1 : entry->partition > partition;
+}
+
+/* Where the entry is or belongs; true if it is there. */
+static bool entry_position(const struct group *group, struct slice topic, int32_t partition,
+                           uint32_t *at)
+{
+    uint32_t low = 0, high = group->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (compare_key(&group->entries[middle], topic, partition) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    *at = low;
+    return low < group->count && compare_key(&group->entries[low], topic, partition) == 0;
+}
+
+const struct offset_entry *offsets_table_find(const struct offsets_table *table,
+                                              struct slice group_id, struct slice topic,
+                                              int32_t partition)
+{
+    uint32_t at;
+    const struct group *group = group_find(table, group_id);
+    if (group == NULL || !entry_position(group, topic, partition, &at)) return NULL;
+    return &group->entries[at];
+}
+
+static struct offset_group group_view_of(const struct group *group)
+{
+    return (struct offset_group){.id = group->id,
+                                 .id_bytes = group->id_bytes,
+                                 .entries = group->entries,
+                                 .count = group->count};
+}
+
+struct offset_group offsets_table_group(const struct offsets_table *table, struct slice id)
+{
+    const struct group *group = group_find(table, id);
+    return group != NULL ? group_view_of(group) : (struct offset_group){0};
+}
+
+void offsets_table_each(const struct offsets_table *table, offset_group_fn each, void *context)
+{
+    for (const struct group *group = table->groups; group != NULL; group = group->hh.next) {
+        struct offset_group view = group_view_of(group);
+        each(context, &view);
+    }
+}
+
+/* ---- changes ---- */
+
+static char *copy_slice(struct slice slice)
+{
+    char *copy = memory_new(slice.bytes + 1);
+    if (slice.bytes > 0) memcpy(copy, slice.data, slice.bytes);
+    return copy;
+}
+
+static struct group *group_new(struct offsets_table *table, struct slice id)
+{
+    struct group *group = memory_new(sizeof(*group));
+    group->id = copy_slice(id);
+    group->id_bytes = id.bytes;
+    HASH_ADD_KEYPTR(hh, table->groups, group->id, group->id_bytes, group);
+    return group;
+}
+
+static struct offset_entry *entry_insert(struct group *group, uint32_t at,
+                                         const struct offset_key *key)
+{
+    if (group->count == group->capacity) {
+        group->capacity = group->capacity == 0 ? 4 : group->capacity * 2;
+        group->entries = memory_resize(group->entries, group->capacity, sizeof(*group->entries));
+    }
+    memmove(&group->entries[at + 1], &group->entries[at],
+            (group->count - at) * sizeof(*group->entries));
+    group->count++;
+    group->entries[at] = (struct offset_entry){.topic = copy_slice(key->topic),
+                                               .topic_bytes = key->topic.bytes,
+                                               .partition = key->partition};
+    return &group->entries[at];
+}
+
+static void put(struct offsets_table *table, const struct offset_key *key,
+                const struct offset_value *value)
+{
+    uint32_t at;
+    struct group *group = group_find(table, key->group);
+    if (group == NULL) group = group_new(table, key->group);
+    struct offset_entry *entry = entry_position(group, key->topic, key->partition, &at)
+                                     ? &group->entries[at]
+                                     : entry_insert(group, at, key);
+    table->hash -= entry->hash;
+    free(entry->metadata);
+    entry->metadata = copy_slice(value->metadata);
+    entry->metadata_bytes = value->metadata.bytes;
+    entry->offset = value->offset;
+    entry->leader_epoch = value->leader_epoch;
+    entry->commit_timestamp_ms = value->commit_timestamp_ms;
+    entry->hash = entry_hash(group, entry);
+    table->hash += entry->hash;
+}
+
+static void erase(struct offsets_table *table, const struct offset_key *key)
+{
+    uint32_t at;
+    struct group *group = group_find(table, key->group);
+    if (group == NULL || !entry_position(group, key->topic, key->partition, &at)) return;
+    table->hash -= group->entries[at].hash;
+    entry_deinit(&group->entries[at]);
+    group->count--;
+    memmove(&group->entries[at], &group->entries[at + 1],
+            (group->count - at) * sizeof(*group->entries));
+    if (group->count == 0) group_free(table, group);
+}
+
+static enum status apply_record(struct offsets_table *table, const struct record *record,
+                                struct error *error)
+{
+    struct offset_key key;
+    struct offset_value value;
+    if (!record->has_key) return STATUS_OK;
+    enum status status = offset_key_decode(record->key, &key);
+    if (status == STATUS_NOT_FOUND) return STATUS_OK;
+    if (status == STATUS_OK && !record->has_value) {
+        erase(table, &key);
+        return STATUS_OK;
+    }
+    if (status == STATUS_OK) status = offset_value_decode(record->value, &value);
+    if (status != STATUS_OK) {
+        return error_set(error, status, "committed offset at %lld: %s", (long long)record->offset,
+                         status_text(status));
+    }
+    put(table, &key, &value);
+    return STATUS_OK;
+}
+
+enum status offsets_table_apply_batch(struct offsets_table *table, const uint8_t *data,
+                                      size_t bytes, struct error *error)
+{
+    struct record_iterator iterator;
+    struct record record;
+    enum status status =
+        record_iterator_init(&iterator, data, bytes, OFFSETS_BATCH_BYTES_MAX, error);
+    if (status != STATUS_OK) return status;
+    if ((iterator.header.attributes & (BATCH_TRANSACTIONAL | BATCH_CONTROL)) == 0) {
+        while ((status = record_iterator_next(&iterator, &record, error)) == STATUS_OK) {
+            status = apply_record(table, &record, error);
+            if (status != STATUS_OK) break;
+        }
+        if (status == STATUS_NOT_FOUND) status = STATUS_OK;
+    }
+    record_iterator_deinit(&iterator);
+    return status;
+}

@@ -1,0 +1,52 @@
+/* offsets_table.h: the committed offsets that one partition of `__consumer_offsets` holds. Pure.
+ *
+ * Derived from the log's batches alone, in order. Groups are found by hash; the offsets of one are
+ * kept ascending by (topic, partition), so that what is listed has one order everywhere. The hash
+ * of the whole is kept up to date with each change and does not depend on the order of changes
+ * (I24).                   */
+#ifndef MOONMQ_BROKER_OFFSETS_TABLE_H
+#define MOONMQ_BROKER_OFFSETS_TABLE_H
+
+#include "broker/offsets_records.h"
+
+struct offsets_table;
+
+/* Read-only outside; valid until the next change of the table. */
+struct offset_entry {
+    char *topic;
+    size_t topic_bytes;
+    int32_t partition;
+    int64_t offset;
+    int32_t leader_epoch;
+    char *metadata;
+    size_t metadata_bytes;
+    int64_t commit_timestamp_ms;
+    uint64_t hash;
+};
+struct offset_group {
+    const char *id;
+    size_t id_bytes;
+    const struct offset_entry *entries;
+    uint32_t count;
+};
+
+struct offsets_table *offsets_table_new(void);
+void offsets_table_free(struct offsets_table *table); /* NULL is allowed */
+void offsets_table_clear(struct offsets_table *table);
+/* Takes in a committed batch. Records of other types are skipped, those of transactions too: they
+ * count when their marker comes, with the transactions. STATUS_CORRUPT, or UNSUPPORTED: written by
+ * a later version. */
+STATUS_MUST_CHECK
+enum status offsets_table_apply_batch(struct offsets_table *table, const uint8_t *data,
+                                      size_t bytes, struct error *error);
+/* NULL: none committed. */
+const struct offset_entry *offsets_table_find(const struct offsets_table *table, struct slice group,
+                                              struct slice topic, int32_t partition);
+/* count 0 when the group is not known. */
+struct offset_group offsets_table_group(const struct offsets_table *table, struct slice group);
+/* Groups in the order in which they were first seen: index 0, 1, …; false at the end. */
+typedef void (*offset_group_fn)(void *context, const struct offset_group *group);
+void offsets_table_each(const struct offsets_table *table, offset_group_fn each, void *context);
+uint64_t offsets_table_hash(const struct offsets_table *table);
+
+#endif

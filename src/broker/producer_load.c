@@ -1,0 +1,68 @@
+/* producer_load.c: the producer table of a partition, rebuilt from its newest snapshot and the log.
+ *
+ * A snapshot that does not decode costs time, not truth: then the whole log is read.  Thread:
+ * worker. */
+#include "base/assert.h"
+#include "base/log.h"
+#include "broker/partition_change.h"
+
+struct producers_scan {
+    struct producer_table *table;
+    struct buffer *snapshot;
+    int64_t wall_ms;
+    bool begun, unreadable;
+};
+
+void producers_apply_batch(struct producer_table *table, const uint8_t *data,
+                           const struct batch_header *header, int64_t wall_ms)
+{
+    struct batch_marker marker;
+    struct error error = {0};
+    bool marked = (header->attributes & BATCH_CONTROL) != 0 &&
+                  batch_read_marker(data, header->batch_bytes, &marker, &error) == STATUS_OK;
+    enum status status =
+        producer_apply(table, header, marked ? &marker : NULL, wall_ms, NULL, &error);
+    /* Only out of memory or at an offset that the log would have refused. */
+    ASSERT(status == STATUS_OK);
+}
+
+static bool scan_begin(struct producers_scan *scan)
+{
+    struct error error = {0};
+    scan->begun = true;
+    if (scan->snapshot->bytes == 0) return true;
+    if (producer_table_decode(scan->table, buffer_slice(scan->snapshot), &error) == STATUS_OK) {
+        return true;
+    }
+    log_warn("producer_snapshot_unreadable reason=\"%s\"", error.text);
+    scan->unreadable = true;
+    return false;
+}
+
+static bool scan_batch(void *context, const uint8_t *data, size_t bytes)
+{
+    struct producers_scan *scan = context;
+    struct batch_header header;
+    if (!scan->begun && !scan_begin(scan)) return false;
+    if (batch_parse(data, bytes, true, &header, NULL) != STATUS_OK) return false;
+    if (header.base_offset < producer_table_end_offset(scan->table)) return true;
+    producers_apply_batch(scan->table, data, &header, scan->wall_ms);
+    return true;
+}
+
+enum status producers_load(struct partition_log *log, int64_t wall_ms, struct producer_table *table,
+                           struct error *error)
+{
+    struct buffer snapshot;
+    buffer_init(&snapshot, 0);
+    struct producers_scan scan = {.table = table, .snapshot = &snapshot, .wall_ms = wall_ms};
+    enum status status = log_store_scan_producers(log, &snapshot, scan_batch, &scan, error);
+    if (status == STATUS_OK && !scan.begun) scan_begin(&scan);
+    if (scan.unreadable) {
+        producer_table_clear(table, partition_log_start_offset(log));
+        status = log_store_scan(log, partition_log_start_offset(log), partition_log_end_offset(log),
+                                scan_batch, &scan, error);
+    }
+    buffer_deinit(&snapshot);
+    return status;
+}

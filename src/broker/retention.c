@@ -1,0 +1,151 @@
+/* retention.c: the broker's slow tick: old segments go (leader; followers follow its log start),
+ * idle producers are forgotten, what was set aside a day ago is removed.
+ *
+ * A wall clock that jumped against the monotonic one makes idle times meaningless: producers are
+ * then kept for a whole expiration more (fault matrix F45). */
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/memory.h"
+#include "broker/catalog_write.h"
+#include "broker/partition_state.h"
+
+#define CLOCK_JUMP_MS       60000
+#define QUARANTINE_SWEEP_MS 3600000
+
+static int64_t mono_ms(const struct broker *broker)
+{
+    return loop_now_us(broker->loop) / 1000;
+}
+
+int64_t producer_expiration_ms(const struct broker *broker)
+{
+    return mono_ms(broker) < broker->expiry_held_until_ms ? INT64_MAX : PRODUCER_EXPIRATION_MS;
+}
+
+static void watch_clock(struct broker *broker)
+{
+    int64_t now_ms = mono_ms(broker), wall_ms = loop_wall_ms(broker->loop);
+    if (broker->tick_mono_ms != 0) {
+        int64_t drift_ms = (wall_ms - broker->tick_wall_ms) - (now_ms - broker->tick_mono_ms);
+        if (drift_ms > CLOCK_JUMP_MS || drift_ms < -CLOCK_JUMP_MS) {
+            broker->expiry_held_until_ms = now_ms + PRODUCER_EXPIRATION_MS;
+        }
+    }
+    broker->tick_mono_ms = now_ms;
+    broker->tick_wall_ms = wall_ms;
+}
+
+static void retain_partition(struct broker *broker, struct partition *partition)
+{
+    if (partition->change != NULL || partition_log_failed(partition->log)) return;
+    int64_t start = partition_log_retention_start(partition->log, loop_wall_ms(broker->loop),
+                                                  partition->high_watermark);
+    if (start <= partition_log_start(partition)) return;
+    partition_log_raise_start(partition->log, start, partition->high_watermark);
+    broker->port.partition_changed(broker->port.context, partition);
+}
+
+static void look_at_partitions(struct broker *broker)
+{
+    bool serving = broker_check_serving(broker) == STATUS_OK;
+    int64_t expiration_ms = producer_expiration_ms(broker);
+    struct topic *topic = NULL;
+    while ((topic = catalog_next(broker, topic)) != NULL) {
+        for (uint32_t i = 0; i < topic->partition_count; i++) {
+            struct partition *partition = topic->partitions[i];
+            if (serving && topic->settings.log.delete_old) retain_partition(broker, partition);
+            if (expiration_ms == INT64_MAX) continue;
+            producer_table_expire(partition->producers, loop_wall_ms(broker->loop), expiration_ms);
+        }
+    }
+}
+
+/* ---- the sweep of quarantine/, between two changes of the catalog ---- */
+
+struct sweep_operation {
+    struct catalog_operation operation;
+};
+struct sweep_job {
+    struct broker_job job;
+    struct file_system *fs;
+    const char *data_dir;
+    int64_t wall_ms;
+    struct sweep_operation *sweep;
+};
+
+static void sweep_run(struct broker_job *job)
+{
+    struct sweep_job *sweep = CONTAINER_OF(job, struct sweep_job, job);
+    quarantine_sweep(sweep->fs, sweep->data_dir, sweep->wall_ms);
+}
+
+static void sweep_job_dispose(struct broker_job *job)
+{
+    free(CONTAINER_OF(job, struct sweep_job, job));
+}
+
+static void sweep_done(struct broker_job *job)
+{
+    struct sweep_operation *operation = CONTAINER_OF(job, struct sweep_job, job)->sweep;
+    job->broker->quarantine_sweeping = false;
+    sweep_job_dispose(job);
+    catalog_operation_finish(&operation->operation);
+}
+
+static void sweep_begin(struct catalog_operation *operation)
+{
+    struct broker *broker = operation->broker;
+    struct sweep_job *sweep = memory_new(sizeof(*sweep));
+    sweep->job.run = sweep_run;
+    sweep->job.done = sweep_done;
+    sweep->job.dispose = sweep_job_dispose;
+    sweep->fs = broker->fs;
+    sweep->data_dir = broker->data_dir;
+    sweep->wall_ms = loop_wall_ms(broker->loop);
+    sweep->sweep = CONTAINER_OF(operation, struct sweep_operation, operation);
+    broker_job_submit(broker, EXECUTOR_LANE_BACKGROUND, &sweep->job);
+}
+
+static void sweep_dispose(struct catalog_operation *operation)
+{
+    free(CONTAINER_OF(operation, struct sweep_operation, operation));
+}
+
+static void sweep_quarantine(struct broker *broker)
+{
+    int64_t now_ms = mono_ms(broker);
+    bool due = broker->quarantine_swept_ms == 0 ||
+               now_ms - broker->quarantine_swept_ms >= QUARANTINE_SWEEP_MS;
+    if (!due || broker->quarantine_sweeping) return;
+    broker->quarantine_swept_ms = now_ms;
+    broker->quarantine_sweeping = true;
+    struct sweep_operation *sweep = memory_new(sizeof(*sweep));
+    sweep->operation.begin = sweep_begin;
+    sweep->operation.dispose = sweep_dispose;
+    catalog_enqueue(broker, &sweep->operation);
+}
+
+/* ---- the tick ---- */
+
+static void retention_tick(void *context)
+{
+    struct broker *broker = context;
+    watch_clock(broker);
+    look_at_partitions(broker);
+    sweep_quarantine(broker);
+    timer_start(broker->retention_timer, broker->settings.retention_check_us);
+}
+
+void retention_start(struct broker *broker)
+{
+    watch_clock(broker);
+    broker->retention_timer = timer_new(broker->loop, retention_tick, broker);
+    timer_start(broker->retention_timer, broker->settings.retention_check_us);
+}
+
+void retention_stop(struct broker *broker)
+{
+    timer_free(broker->retention_timer);
+    broker->retention_timer = NULL;
+}
