@@ -33,7 +33,10 @@ struct sim_machine {
     struct sim_event *held_first, *held_last;
     sim_death_fn died;
     void *died_context;
-    sigjmp_buf leave; /* valid while world->running == this */
+    sim_gap_fn gap;
+    void *gap_context;
+    int64_t paused_clock_us; /* what the clock showed when it was stopped */
+    sigjmp_buf leave;        /* valid while world->running == this */
 };
 
 static void machine_boot(struct sim_machine *machine)
@@ -244,7 +247,20 @@ void sim_machine_pause(struct sim_machine *machine, bool suspended)
         machine->clock.base_us = sim_machine_clock_us(machine);
         machine->clock.stopped = true;
     }
+    machine->paused_clock_us = sim_machine_clock_us(machine);
     machine->paused = true;
+}
+
+void sim_machine_on_gap(struct sim_machine *machine, sim_gap_fn gap, void *context)
+{
+    machine->gap = gap;
+    machine->gap_context = context;
+}
+
+static void machine_notice_gap(void *context)
+{
+    struct sim_machine *machine = context;
+    machine->gap(machine->gap_context, sim_machine_clock_us(machine) - machine->paused_clock_us);
 }
 
 void sim_machine_hold(struct sim_machine *machine, struct sim_event *event)
@@ -296,6 +312,7 @@ void sim_machine_resume(struct sim_machine *machine)
         machine->clock.stopped = false;
         machine->clock.set_at_us = machine->world->now_us;
     }
+    if (machine->gap != NULL && !sim_machine_run(machine, machine_notice_gap, machine)) return;
     switch (random_below(&machine->world->random, 3)) {
     case 0: machine_let_go(machine, true, false); break;
     case 1: machine_let_go(machine, false, true); break;

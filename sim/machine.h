@@ -90,6 +90,10 @@ void sim_machine_boot(struct sim_machine *machine); /* after a power cut, no pro
  * clocks stand still meanwhile, as in a suspended virtual machine. */
 void sim_machine_pause(struct sim_machine *machine, bool suspended);
 void sim_machine_resume(struct sim_machine *machine);
+/* `gap(context, us)` runs inside the process first thing after a resume, as a shell that measures
+ * the gap of its own loop would: with what its clock says. */
+typedef void (*sim_gap_fn)(void *context, int64_t gap_us);
+void sim_machine_on_gap(struct sim_machine *machine, sim_gap_fn gap, void *context);
 
 /* Clocks: rate in parts per million of real time, ticks of tick_us (1: fine). */
 void sim_machine_set_clock_rate(struct sim_machine *machine, int64_t rate_ppm, int64_t tick_us);

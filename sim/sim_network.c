@@ -50,6 +50,12 @@ const struct sim_network_counts *sim_network_counts(const struct sim_network *ne
     return &network->counts;
 }
 
+void sim_network_watch(struct sim_network *network, sim_answer_seen_fn seen, void *context)
+{
+    network->seen = seen;
+    network->seen_context = context;
+}
+
 struct sim_path *sim_network_path(struct sim_network *network, int from_id, int to_id)
 {
     ASSERT(from_id >= 0 && from_id < SIM_NETWORK_ENDPOINTS_MAX && to_id >= 0 &&

@@ -42,12 +42,22 @@ struct sim_network_counts {
     uint64_t requests, answers, connects, refused, duplicates, retransmissions, resets;
 };
 
+/* Called for each answer as it leaves its server: for checks on what was promised to whom. */
+struct sim_answer_seen {
+    int server_id, client_id;
+    const char *path;
+    int status;
+    struct slice request, answer;
+};
+typedef void (*sim_answer_seen_fn)(void *context, const struct sim_answer_seen *seen);
+
 struct sim_network *sim_network_new(struct sim_world *world);
 void sim_network_free(struct sim_network *network);
 struct sim_network_faults *sim_network_faults(struct sim_network *network);
 const struct sim_network_counts *sim_network_counts(const struct sim_network *network);
 /* The path between the machines with these ids, as joined; 0 is the rig's own endpoint. */
 struct sim_path *sim_network_path(struct sim_network *network, int from_id, int to_id);
+void sim_network_watch(struct sim_network *network, sim_answer_seen_fn seen, void *context);
 /* Breaks every open connection between two machines, at once and on both ends. */
 void sim_network_reset(struct sim_network *network, int a_id, int b_id);
 

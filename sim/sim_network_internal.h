@@ -82,6 +82,8 @@ struct sim_request {
     struct sim_resource resource;
     struct sim_endpoint *endpoint;
     struct sim_connection *connection; /* NULL: gone; the answer goes nowhere */
+    struct sim_body *body;             /* kept for whoever watches the answers */
+    size_t route;
 };
 
 enum sim_notice_kind {
@@ -135,6 +137,8 @@ struct sim_endpoint {
 
 struct sim_network {
     struct sim_world *world;
+    sim_answer_seen_fn seen;
+    void *seen_context;
     struct sim_network_faults faults;
     struct sim_network_counts counts;
     struct sim_endpoint *endpoints[SIM_NETWORK_ENDPOINTS_MAX];

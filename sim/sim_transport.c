@@ -63,6 +63,7 @@ static void request_free(struct sim_request *request)
 {
     request_detach(request);
     sim_machine_unhang(request->endpoint->machine, &request->resource);
+    sim_body_unref(request->body);
     sim_release(request);
 }
 
@@ -325,13 +326,26 @@ static enum status transport_listen(struct rpc_transport *transport, const char 
 }
 
 static void server_send_answer(struct sim_connection *connection, int status,
-                               const struct slice *parts, size_t part_count)
+                               const struct slice *parts, size_t part_count,
+                               const struct sim_request *request)
 {
     if (connection->end[SIM_SIDE_CLIENT] == NULL) {
         sim_server_disconnected(connection); /* a replay: nobody reads the answer */
         return;
     }
+    struct sim_network *network = connection->network;
     struct sim_body *body = sim_body_new(parts, part_count);
+    if (request != NULL && network->seen != NULL) {
+        const struct sim_answer_seen seen = {
+            .server_id = connection->end[SIM_SIDE_SERVER]->id,
+            .client_id = connection->end[SIM_SIDE_CLIENT]->id,
+            .path = request->endpoint->routes[request->route].path,
+            .status = status,
+            .request = {request->body->data, request->body->bytes},
+            .answer = {body->data, body->bytes},
+        };
+        network->seen(network->seen_context, &seen);
+    }
     struct sim_segment *segment =
         sim_connection_send(connection, SIM_SIDE_SERVER, SIM_SEGMENT_ANSWER, body->bytes);
     segment->status = status;
@@ -341,7 +355,7 @@ static void server_send_answer(struct sim_connection *connection, int status,
 static void server_refuse(struct sim_connection *connection, int status, const char *text)
 {
     const struct slice part = {(const uint8_t *)text, strlen(text)};
-    server_send_answer(connection, status, &part, 1);
+    server_send_answer(connection, status, &part, 1, NULL);
 }
 
 static bool token_is_accepted(const struct sim_endpoint *endpoint, const char *token)
@@ -393,6 +407,9 @@ void sim_server_receive(struct sim_connection *connection, const struct sim_call
     request->base.transport = &endpoint->base;
     request->endpoint = endpoint;
     request->connection = connection;
+    request->route = route;
+    request->body = call->body;
+    request->body->references++;
     request->resource.release = request_release;
     sim_machine_hang(endpoint->machine, &request->resource);
     ASSERT(connection->request == NULL);
@@ -427,8 +444,9 @@ static void transport_answer(struct rpc_request *base, int status, bool binary,
     struct sim_request *request = (struct sim_request *)base;
     struct sim_connection *connection = request->connection;
     (void)binary;
+    request_detach(request);
+    if (connection != NULL) server_send_answer(connection, status, parts, part_count, request);
     request_free(request);
-    if (connection != NULL) server_send_answer(connection, status, parts, part_count);
 }
 
 static bool transport_peer_is_loopback(const struct rpc_request *base)

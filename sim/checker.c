@@ -1,0 +1,334 @@
+#include "sim/checker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "log/log_store.h"
+#include "sim/checker_files.h"
+#include "sim/vote_watch.h"
+
+/* What was seen of one partition on one node, by one process of it. */
+struct copy_seen {
+    uint32_t generation; /* of the process; 0: nothing yet */
+    int64_t high_watermark;
+    int64_t log_end;
+};
+
+struct node_seen {
+    uint32_t generation;
+    bool serving;
+    int32_t epoch;
+    int64_t term;
+    bool excused;
+    struct copy_seen *copies; /* by log of the history */
+    uint32_t copy_count;
+};
+
+struct sim_checker {
+    struct sim_workload *workload;
+    struct sim_group *group;
+    struct sim_verdict *verdict;
+    struct sim_vote_watch *votes;
+    struct node_seen nodes[SIM_NODES_MAX];
+    int32_t *epoch_leaders; /* by epoch; 0: nobody served in it yet */
+    int32_t epoch_count;
+    int64_t *exposed; /* by log: highest high watermark of any serving leader */
+    uint32_t exposed_count;
+};
+
+struct sim_checker *sim_checker_new(struct sim_workload *workload, struct sim_verdict *verdict)
+{
+    struct sim_checker *checker = sim_alloc(sizeof(*checker));
+    checker->workload = workload;
+    checker->group = workload->group;
+    checker->verdict = verdict;
+    checker->votes = sim_vote_watch_new(workload->group, verdict);
+    return checker;
+}
+
+void sim_checker_free(struct sim_checker *checker)
+{
+    for (int i = 0; i < SIM_NODES_MAX; i++)
+        sim_release(checker->nodes[i].copies);
+    sim_vote_watch_free(checker->votes);
+    sim_release(checker->epoch_leaders);
+    sim_release(checker->exposed);
+    sim_release(checker);
+}
+
+void sim_checker_excuse(struct sim_checker *checker, int node)
+{
+    checker->nodes[node].excused = true;
+    sim_vote_watch_excuse(checker->votes, node + 1);
+}
+
+/* I8: one leader an epoch. */
+static void look_at_claim(struct sim_checker *checker, int node, int32_t epoch)
+{
+    if (epoch < 0) return;
+    if (epoch >= checker->epoch_count) {
+        int32_t count = 2 * epoch + 16;
+        checker->epoch_leaders = sim_grow(checker->epoch_leaders, (size_t)count * sizeof(int32_t));
+        memset(&checker->epoch_leaders[checker->epoch_count], 0,
+               (size_t)(count - checker->epoch_count) * sizeof(int32_t));
+        checker->epoch_count = count;
+    }
+    if (checker->epoch_leaders[epoch] != 0 && checker->epoch_leaders[epoch] != node + 1)
+        sim_verdict_fail(checker->verdict, "I8", "nodes %d and %d both serve in epoch %d",
+                         checker->epoch_leaders[epoch], node + 1, epoch);
+    checker->epoch_leaders[epoch] = node + 1;
+}
+
+static struct copy_seen *copy_of(struct node_seen *seen, uint32_t log)
+{
+    if (log >= seen->copy_count) {
+        uint32_t count = 2 * log + 8;
+        seen->copies = sim_grow(seen->copies, count * sizeof(seen->copies[0]));
+        memset(&seen->copies[seen->copy_count], 0,
+               (count - seen->copy_count) * sizeof(seen->copies[0]));
+        seen->copy_count = count;
+    }
+    return &seen->copies[log];
+}
+
+static int64_t *exposed_of(struct sim_checker *checker, uint32_t log)
+{
+    if (log >= checker->exposed_count) {
+        uint32_t count = 2 * log + 8;
+        checker->exposed = sim_grow(checker->exposed, count * sizeof(checker->exposed[0]));
+        memset(&checker->exposed[checker->exposed_count], 0,
+               (count - checker->exposed_count) * sizeof(checker->exposed[0]));
+        checker->exposed_count = count;
+    }
+    return &checker->exposed[log];
+}
+
+/* The other copies of a partition of the leader. */
+static struct partition *other_copy(struct sim_node *node, const struct topic *topic,
+                                    uint32_t index)
+{
+    if (node->broker == NULL || !node->running) return NULL;
+    struct topic *there = catalog_find_uid(node->broker, topic_uid(topic));
+    return there == NULL ? NULL : topic_partition(there, index);
+}
+
+/* I10: below the leader's high watermark everything is durable on each waited-on replica. */
+static void look_at_waited_on(struct sim_checker *checker, int leader, uint32_t waited_mask,
+                              const struct topic *topic, uint32_t index, int64_t high_watermark)
+{
+    for (int i = 0; i < checker->group->node_count; i++) {
+        if ((waited_mask & 1u << i) == 0 || checker->nodes[i].excused) continue;
+        struct partition *copy = other_copy(&checker->group->nodes[i], topic, index);
+        if (copy == NULL || partition_damaged(copy)) continue;
+        if (partition_durable(copy) < high_watermark && partition_log_start(copy) < high_watermark)
+            sim_verdict_fail(checker->verdict, "I10",
+                             "%s: high watermark %lld on leader %d, durable %lld on waited-on %d",
+                             partition_name(copy), (long long)high_watermark, leader + 1,
+                             (long long)partition_durable(copy), i + 1);
+    }
+}
+
+static void look_at_copy(struct sim_checker *checker, int node, const struct node_facts *facts,
+                         const struct topic *topic, uint32_t index, bool begins_to_serve)
+{
+    struct sim_machine *machine = checker->group->nodes[node].machine;
+    struct partition *partition = topic_partition(topic, index);
+    uint32_t log = history_find_log(&checker->workload->history, topic_uid(topic), (int32_t)index,
+                                    topic_name(topic));
+    struct copy_seen *seen = copy_of(&checker->nodes[node], log);
+    int64_t start = partition_log_start(partition), end = partition_log_end(partition);
+    int64_t high_watermark = partition_high_watermark(partition);
+    const char *name = partition_name(partition);
+    bool damaged = partition_damaged(partition) || checker->nodes[node].excused;
+    if (!damaged &&
+        (start > high_watermark || high_watermark > end || partition_durable(partition) > end))
+        sim_verdict_fail(checker->verdict, "I10",
+                         "%s on node %d: log %lld..%lld, durable %lld, high watermark %lld", name,
+                         node + 1, (long long)start, (long long)end,
+                         (long long)partition_durable(partition), (long long)high_watermark);
+    if (seen->generation == sim_machine_generation(machine)) {
+        if (high_watermark < seen->high_watermark && !damaged)
+            sim_verdict_fail(checker->verdict, "I10",
+                             "%s on node %d: high watermark back from %lld to %lld", name, node + 1,
+                             (long long)seen->high_watermark, (long long)high_watermark);
+        if (end < seen->high_watermark && !damaged)
+            sim_verdict_fail(checker->verdict, "I12",
+                             "%s on node %d: cut to %lld, below its high watermark %lld", name,
+                             node + 1, (long long)end, (long long)seen->high_watermark);
+    }
+    seen->generation = sim_machine_generation(machine);
+    seen->high_watermark = high_watermark;
+    seen->log_end = end;
+    struct history_log *judged = &checker->workload->history.logs[log];
+    if (start > judged->start) judged->start = start;
+    if (!facts->leader_serving) return;
+    int64_t *exposed = exposed_of(checker, log);
+    if (begins_to_serve && end < *exposed && !judged->dropped && !damaged)
+        sim_verdict_fail(checker->verdict, "I9",
+                         "node %d begins to serve epoch %d with %s ending at %lld; %lld was below "
+                         "a high watermark",
+                         node + 1, facts->epoch, name, (long long)end, (long long)*exposed);
+    look_at_waited_on(checker, node, facts->waited_mask, topic, index, high_watermark);
+    if (high_watermark > *exposed) *exposed = high_watermark;
+}
+
+static void look_at_node(struct sim_checker *checker, int index)
+{
+    struct sim_node *node = &checker->group->nodes[index];
+    struct node_seen *seen = &checker->nodes[index];
+    struct node_facts facts;
+    if (!sim_node_facts(node, &facts)) {
+        seen->serving = false;
+        return;
+    }
+    uint32_t generation = sim_machine_generation(node->machine);
+    if (seen->generation == generation) {
+        if (facts.epoch < seen->epoch)
+            sim_verdict_fail(checker->verdict, "I8", "node %d: epoch back from %d to %d", index + 1,
+                             seen->epoch, facts.epoch);
+        if (facts.raft_term < seen->term)
+            sim_verdict_fail(checker->verdict, "I13", "node %d: term back from %lld to %lld",
+                             index + 1, (long long)seen->term, (long long)facts.raft_term);
+    }
+    seen->generation = generation;
+    seen->epoch = facts.epoch;
+    seen->term = facts.raft_term;
+    if (facts.leader_serving) look_at_claim(checker, index, facts.epoch);
+    bool begins = facts.leader_serving && !seen->serving;
+    seen->serving = facts.leader_serving;
+    for (struct topic *topic = catalog_next(node->broker, NULL); topic != NULL;
+         topic = catalog_next(node->broker, topic)) {
+        for (uint32_t p = 0; p < topic_partition_count(topic); p++)
+            look_at_copy(checker, index, &facts, topic, p, begins);
+    }
+}
+
+void sim_checker_look(struct sim_checker *checker)
+{
+    for (int i = 0; i < checker->group->node_count; i++)
+        look_at_node(checker, i);
+}
+
+uint32_t sim_checker_excused(const struct sim_checker *checker)
+{
+    uint32_t mask = 0;
+    for (int i = 0; i < checker->group->node_count; i++)
+        mask |= checker->nodes[i].excused ? 1u << i : 0;
+    return mask;
+}
+
+bool sim_checker_ever_served(const struct sim_checker *checker)
+{
+    return checker->epoch_count > 0;
+}
+
+/* Convergence. */
+
+static bool copies_agree(struct sim_checker *checker, const struct topic *topic, uint32_t index,
+                         uint32_t core, char *why, size_t why_bytes)
+{
+    struct partition *mine = topic_partition(topic, index);
+    for (int i = 0; i < checker->group->node_count; i++) {
+        if ((core & 1u << i) == 0) continue;
+        struct partition *copy = other_copy(&checker->group->nodes[i], topic, index);
+        if (copy != NULL && partition_log_end(copy) == partition_log_end(mine) &&
+            partition_durable(copy) == partition_log_end(mine) &&
+            partition_high_watermark(copy) == partition_log_end(mine))
+            continue;
+        if (copy != NULL && partition_damaged(copy) && checker->nodes[i].excused) continue;
+        snprintf(why, why_bytes,
+                 "%s on node %d: end %lld, durable %lld, high watermark %lld%s; "
+                 "the leader's end is %lld",
+                 partition_name(mine), i + 1,
+                 (long long)(copy == NULL ? -1 : partition_log_end(copy)),
+                 (long long)(copy == NULL ? -1 : partition_durable(copy)),
+                 (long long)(copy == NULL ? -1 : partition_high_watermark(copy)),
+                 copy != NULL && partition_damaged(copy) ? " (damaged)" : "",
+                 (long long)partition_log_end(mine));
+        return false;
+    }
+    return true;
+}
+
+bool sim_checker_converged(struct sim_checker *checker, uint32_t core, char *why, size_t why_bytes)
+{
+    struct sim_node *leader = sim_group_leader(checker->group);
+    struct node_facts facts;
+    if (leader == NULL || (core & 1u << leader->index) == 0 || !sim_node_facts(leader, &facts)) {
+        snprintf(why, why_bytes, "nobody serves");
+        return false;
+    }
+    for (int i = 0; i < checker->group->node_count; i++) {
+        if ((core & 1u << i) == 0) continue;
+        struct sim_node *node = &checker->group->nodes[i];
+        if (!node->running) {
+            snprintf(why, why_bytes, "node %d does not run%s%s", i + 1,
+                     node->refusals > 0 ? "; a start ended with: " : "",
+                     node->refusals > 0 ? node->start_error.text : "");
+            return false;
+        }
+        bool holds = true;
+        for (struct topic *topic = catalog_next(leader->broker, NULL); topic != NULL && holds;
+             topic = catalog_next(leader->broker, topic)) {
+            for (uint32_t p = 0; p < topic_partition_count(topic) && holds; p++) {
+                struct partition *copy = other_copy(node, topic, p);
+                holds = copy != NULL && !partition_damaged(copy);
+            }
+        }
+        if ((facts.isr_mask & 1u << i) == 0 && (holds || !checker->nodes[i].excused)) {
+            snprintf(why, why_bytes, "node %d is not back in the in-sync set of leader %d (%#x)",
+                     i + 1, leader->index + 1, facts.isr_mask);
+            return false;
+        }
+    }
+    for (struct topic *topic = catalog_next(leader->broker, NULL); topic != NULL;
+         topic = catalog_next(leader->broker, topic)) {
+        for (uint32_t p = 0; p < topic_partition_count(topic); p++) {
+            if (!copies_agree(checker, topic, p, core, why, why_bytes)) return false;
+        }
+    }
+    return sim_workload_drained(checker->workload, why, why_bytes);
+}
+
+/* I24: what is derived from equal logs is equal. */
+static void compare_derived(struct sim_checker *checker, struct sim_node *leader, uint32_t core)
+{
+    for (struct topic *topic = catalog_next(leader->broker, NULL); topic != NULL;
+         topic = catalog_next(leader->broker, topic)) {
+        for (uint32_t p = 0; p < topic_partition_count(topic); p++) {
+            struct partition *mine = topic_partition(topic, p);
+            for (int i = 0; i < checker->group->node_count; i++) {
+                struct sim_node *node = &checker->group->nodes[i];
+                if ((core & 1u << i) == 0 || node == leader) continue;
+                struct partition *copy = other_copy(node, topic, p);
+                if (copy == NULL || partition_damaged(copy)) continue;
+                if (partition_producers_hash(copy) != partition_producers_hash(mine))
+                    sim_verdict_fail(checker->verdict, "I24",
+                                     "%s: producer state of nodes %d and %d differs",
+                                     partition_name(mine), leader->index + 1, i + 1);
+                if (topic_is_internal(topic) &&
+                    broker_internal_state_hash(node->broker, copy) !=
+                        broker_internal_state_hash(leader->broker, mine))
+                    sim_verdict_fail(checker->verdict, "I24",
+                                     "%s: coordinator state of nodes %d and %d differs",
+                                     partition_name(mine), leader->index + 1, i + 1);
+            }
+        }
+    }
+}
+
+void sim_checker_finish(struct sim_checker *checker, uint32_t core)
+{
+    struct sim_node *leader = sim_group_leader(checker->group);
+    uint32_t excused = 0;
+    ASSERT(leader != NULL);
+    for (int i = 0; i < checker->group->node_count; i++) {
+        if ((core & 1u << i) == 0) continue;
+        sim_churner_check_catalog(checker->workload->churner, &checker->group->nodes[i]);
+        if (checker->nodes[i].excused) excused |= 1u << i;
+    }
+    compare_derived(checker, leader, core);
+    sim_files_judge(checker->workload, checker->verdict, leader->index, core, excused);
+}

@@ -1,0 +1,103 @@
+/* history.h: what the clients sent, were told and saw; the judge of I1–I3 and I5–I7.
+ *
+ * Every record carries a value that names its writer and a counter, and whose other bytes follow
+ * from these two: so any record read anywhere tells who sent it, and whether it is unchanged. An
+ * acknowledgement (acks=all) and a read are observations alike: "at this offset stands this
+ * value". No two observations of an offset may disagree, ever.                                */
+#ifndef MOONMQ_SIM_HISTORY_H
+#define MOONMQ_SIM_HISTORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/uuid.h"
+#include "sim/verdict.h"
+
+#define HISTORY_TOPIC_BYTES 64
+#define HISTORY_NOTHING     0 /* no value: the offset was not observed */
+
+/* What the writer was told of a record. */
+enum history_outcome {
+    HISTORY_PENDING,
+    HISTORY_OK,      /* acknowledged */
+    HISTORY_NO,      /* a definite error before anything was appended */
+    HISTORY_UNKNOWN, /* may appear, now or later */
+};
+
+/* A record's name: writer << 40 | counter; writers count from 1. */
+typedef uint64_t history_id;
+
+struct history_record {
+    int64_t offset; /* where it was acknowledged or seen; -1: nowhere */
+    uint32_t log;
+    uint16_t value_bytes;
+    uint8_t outcome;
+    bool durable; /* acks=all */
+    bool found;   /* by the final reading */
+};
+
+struct history_writer {
+    bool ordered; /* idempotent: its records keep their order and appear once */
+    struct history_record *records;
+    uint32_t count, capacity;
+};
+
+/* One partition of one topic incarnation. */
+struct history_log {
+    struct uuid uid;
+    int32_t partition;
+    char topic[HISTORY_TOPIC_BYTES];
+    bool dropped;    /* its topic was deleted, or a deletion was tried: not judged at the end */
+    history_id *ids; /* by offset */
+    int64_t count, capacity;
+    int64_t committed; /* one past the highest offset acknowledged or read */
+    int64_t start;     /* highest log start seen */
+};
+
+struct history {
+    struct sim_verdict *verdict;
+    struct history_writer *writers;
+    uint32_t writer_count, writer_capacity;
+    struct history_log *logs;
+    uint32_t log_count, log_capacity;
+    uint64_t acknowledged, read, refused, unknown;
+};
+
+void history_init(struct history *history, struct sim_verdict *verdict);
+void history_deinit(struct history *history);
+
+uint32_t history_add_writer(struct history *history, bool ordered);
+/* Index of the log, made when it is new. */
+uint32_t history_find_log(struct history *history, const struct uuid *uid, int32_t partition,
+                          const char *topic);
+
+/* A new record of `writer`; not sent anywhere yet. */
+history_id history_new_record(struct history *history, uint32_t writer, uint16_t value_bytes);
+struct history_record *history_record(struct history *history, history_id id);
+/* Writes the record's value, `value_bytes` long. */
+void history_write_value(const struct history *history, history_id id, struct buffer *out);
+uint16_t history_value_bytes_min(void);
+
+/* `count` records from `first` on were sent to `log` (again); acks=all or not. */
+void history_sent(struct history *history, history_id first, uint32_t count, uint32_t log,
+                  bool durable);
+/* … and this is what came of it. OK: they stand from base_offset on. */
+void history_told(struct history *history, history_id first, uint32_t count,
+                  enum history_outcome outcome, int64_t base_offset);
+/* A consumer was given this value at this offset. */
+void history_read_value(struct history *history, uint32_t log, int64_t offset, struct slice value);
+
+/* The final reading of a log that nothing changes any more: begin, each record in order, end. */
+struct history_reading {
+    uint32_t log;
+    int64_t start, next;
+    uint32_t *last_counter; /* by writer */
+};
+void history_reading_begin(struct history *history, struct history_reading *reading, uint32_t log,
+                           int64_t start);
+void history_reading_record(struct history *history, struct history_reading *reading,
+                            int64_t offset, struct slice value);
+void history_reading_end(struct history *history, struct history_reading *reading);
+
+#endif

@@ -1,0 +1,132 @@
+#include "sim/workload.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+void sim_workload_init(struct sim_workload *workload, struct sim_group *group,
+                       struct sim_verdict *verdict, const struct sim_workload_options *options,
+                       uint64_t seed)
+{
+    memset(workload, 0, sizeof(*workload));
+    workload->group = group;
+    workload->world = group->world;
+    workload->verdict = verdict;
+    workload->options = *options;
+    random_seed(&workload->random, seed);
+    sim_clients_init(&workload->clients, group);
+    history_init(&workload->history, verdict);
+    for (int i = 0; i < options->data_topics; i++) {
+        snprintf(workload->topics[i].name, sizeof(workload->topics[i].name), "data%d", i);
+        workload->topics[i].partitions = (uint32_t)options->partitions;
+    }
+    int client = 0;
+    workload->churner = sim_churner_new(workload, client++);
+    if (options->commits) workload->committer = sim_committer_new(workload, client++);
+    for (int i = 0; i < options->plain; i++) {
+        bool weak = options->weak_acks && i % 2 == 1;
+        workload->producers[workload->producer_count++] =
+            sim_producer_new(workload, client++, false, weak ? ACKS_LEADER : ACKS_ALL);
+    }
+    for (int i = 0; i < options->idempotent; i++)
+        workload->producers[workload->producer_count++] =
+            sim_producer_new(workload, client++, true, ACKS_ALL);
+    for (int i = 0; i < options->consumers; i++)
+        workload->consumers[workload->consumer_count++] = sim_consumer_new(workload, client++);
+    ASSERT(client <= SIM_CLIENTS_MAX);
+}
+
+void sim_workload_deinit(struct sim_workload *workload)
+{
+    sim_clients_deinit(&workload->clients);
+    for (int i = 0; i < workload->producer_count; i++)
+        sim_producer_free(workload->producers[i]);
+    for (int i = 0; i < workload->consumer_count; i++)
+        sim_consumer_free(workload->consumers[i]);
+    if (workload->committer != NULL) sim_committer_free(workload->committer);
+    sim_churner_free(workload->churner);
+    history_deinit(&workload->history);
+}
+
+void sim_workload_start(struct sim_workload *workload)
+{
+    sim_churner_start(workload->churner);
+}
+
+void sim_workload_topics_ready(struct sim_workload *workload)
+{
+    for (int i = 0; i < workload->producer_count; i++)
+        sim_producer_start(workload->producers[i]);
+    for (int i = 0; i < workload->consumer_count; i++)
+        sim_consumer_start(workload->consumers[i]);
+    if (workload->committer != NULL) sim_committer_start(workload->committer);
+}
+
+void sim_workload_drain(struct sim_workload *workload)
+{
+    workload->draining = true;
+}
+
+bool sim_workload_drained(const struct sim_workload *workload, char *why, size_t why_bytes)
+{
+    if (workload->topics_ready < workload->options.data_topics) {
+        snprintf(why, why_bytes, "topics were never created");
+        return false;
+    }
+    for (int i = 0; i < workload->producer_count; i++) {
+        if (sim_producer_drained(workload->producers[i])) continue;
+        snprintf(why, why_bytes, "producer %d waits for an acknowledgement", i);
+        return false;
+    }
+    for (int i = 0; i < workload->consumer_count; i++) {
+        if (sim_consumer_drained(workload->consumers[i])) continue;
+        snprintf(why, why_bytes, "consumer %d has not read what was acknowledged", i);
+        return false;
+    }
+    if (workload->committer != NULL && !sim_committer_drained(workload->committer)) {
+        snprintf(why, why_bytes, "the committer waits for an answer");
+        return false;
+    }
+    if (!sim_churner_drained(workload->churner)) {
+        snprintf(why, why_bytes, "an admin request waits for an answer");
+        return false;
+    }
+    return true;
+}
+
+void sim_workload_count(struct sim_workload *workload, enum sim_request_kind kind)
+{
+    if (workload->active_faults == 0) workload->coverage[kind][SIM_FAULT_COLUMNS - 1]++;
+    for (uint64_t left = workload->active_faults; left != 0; left &= left - 1)
+        workload->coverage[kind][__builtin_ctzll(left)]++;
+}
+
+int64_t sim_workload_pause_us(struct sim_workload *workload)
+{
+    const struct sim_workload_options *options = &workload->options;
+    int64_t pause_us =
+        random_between(&workload->random, options->pause_us_min, options->pause_us_max);
+    if (options->idle_spells && random_below(&workload->random, 100) == 0)
+        pause_us += random_between(&workload->random, 1000000, 8000000);
+    return pause_us;
+}
+
+struct partition *sim_workload_partition(struct sim_workload *workload, struct sim_node *node,
+                                         const char *topic_text, uint32_t partition,
+                                         const struct uuid *expected, enum status *status)
+{
+    struct topic *topic = catalog_find(node->broker, topic_text, strlen(topic_text));
+    struct partition *found = topic == NULL ? NULL : topic_partition(topic, partition);
+    if (found != NULL && (expected == NULL || uuid_equal(topic_uid(topic), expected))) {
+        *status = STATUS_OK;
+        return found;
+    }
+    if (expected != NULL)
+        sim_verdict_fail(workload->verdict, "I15",
+                         "node %d serves without %s/%u, whose creation was acknowledged%s",
+                         node->index + 1, topic_text, partition,
+                         found != NULL ? " (another incarnation is there)" : "");
+    *status = STATUS_UNKNOWN_TOPIC;
+    return NULL;
+}

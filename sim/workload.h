@@ -1,0 +1,118 @@
+/* workload.h: what the virtual clients do, all at once: producers (plain, idempotent), consumers,
+ * a committer of offsets, and one who creates, grows, alters, deletes and recreates topics.
+ *
+ * Topics "data0" … exist for the whole run; "churn0" … come and go. Clients learn the leader from
+ * answers, retry as real ones do, and tell the history what they were told.                     */
+#ifndef MOONMQ_SIM_WORKLOAD_H
+#define MOONMQ_SIM_WORKLOAD_H
+
+#include "sim/history.h"
+#include "sim/sim_client.h"
+
+#define SIM_DATA_TOPICS_MAX 3
+#define SIM_CHURN_TOPICS    2
+#define SIM_PARTITIONS_MAX  3
+
+enum sim_request_kind {
+    SIM_REQUEST_PRODUCE,
+    SIM_REQUEST_PRODUCE_IDEMPOTENT,
+    SIM_REQUEST_FETCH,
+    SIM_REQUEST_LIST_OFFSETS,
+    SIM_REQUEST_COMMIT,
+    SIM_REQUEST_FETCH_COMMITTED,
+    SIM_REQUEST_ADMIN,
+    SIM_REQUEST_KIND_COUNT
+};
+#define SIM_FAULT_COLUMNS 48
+
+struct sim_workload_options {
+    int plain, idempotent, consumers;
+    int data_topics, partitions;        /* partitions: of each data topic */
+    int64_t pause_us_min, pause_us_max; /* between two batches of a producer */
+    int records_max;                    /* a batch */
+    uint16_t value_bytes_max;
+    bool commits, churns;
+    bool weak_acks; /* some plain producers ask for acks=leader */
+    bool idle_spells;
+    int64_t retention_bytes; /* of the last data topic; 0: none */
+};
+
+struct sim_topic {
+    char name[HISTORY_TOPIC_BYTES];
+    bool exists; /* a creation was acknowledged, no deletion tried since */
+    struct uuid uid;
+    uint32_t partitions;
+};
+
+struct sim_producer;
+struct sim_consumer;
+struct sim_committer;
+struct sim_churner;
+
+struct sim_workload {
+    struct sim_group *group;
+    struct sim_world *world;
+    struct sim_clients clients;
+    struct history history;
+    struct sim_verdict *verdict;
+    struct sim_workload_options options;
+    struct random random;
+    struct sim_topic topics[SIM_DATA_TOPICS_MAX];
+    int topics_ready;
+    bool draining; /* producers finish what they began, and begin nothing */
+    struct sim_producer *producers[SIM_CLIENTS_MAX];
+    struct sim_consumer *consumers[SIM_CLIENTS_MAX];
+    struct sim_committer *committer;
+    struct sim_churner *churner;
+    int producer_count, consumer_count;
+    uint64_t active_faults; /* bits, set by faults.c */
+    /* Requests sent while a fault was active, for the coverage table; the last column: none was. */
+    uint64_t coverage[SIM_REQUEST_KIND_COUNT][SIM_FAULT_COLUMNS];
+};
+
+void sim_workload_init(struct sim_workload *workload, struct sim_group *group,
+                       struct sim_verdict *verdict, const struct sim_workload_options *options,
+                       uint64_t seed);
+void sim_workload_deinit(struct sim_workload *workload);
+void sim_workload_start(struct sim_workload *workload);
+/* No new batches from here on. */
+void sim_workload_drain(struct sim_workload *workload);
+/* Every request that insists on an answer has one; consumers have read all that is acknowledged. */
+bool sim_workload_drained(const struct sim_workload *workload, char *why, size_t why_bytes);
+
+/* The churner: all data topics are there. */
+void sim_workload_topics_ready(struct sim_workload *workload);
+void sim_workload_count(struct sim_workload *workload, enum sim_request_kind kind);
+int64_t sim_workload_pause_us(struct sim_workload *workload);
+/* Inside a process: the partition, checked against what was acknowledged about its topic; NULL with
+ * *status. */
+struct partition *sim_workload_partition(struct sim_workload *workload, struct sim_node *node,
+                                         const char *topic, uint32_t partition,
+                                         const struct uuid *expected, enum status *status);
+
+/* Each kind of client: producer.c, consumer.c, committer.c, churner.c. */
+struct sim_producer *sim_producer_new(struct sim_workload *workload, int client, bool idempotent,
+                                      int acks);
+void sim_producer_start(struct sim_producer *producer);
+void sim_producer_free(struct sim_producer *producer);
+bool sim_producer_drained(const struct sim_producer *producer);
+
+struct sim_consumer *sim_consumer_new(struct sim_workload *workload, int client);
+void sim_consumer_start(struct sim_consumer *consumer);
+void sim_consumer_free(struct sim_consumer *consumer);
+bool sim_consumer_drained(const struct sim_consumer *consumer);
+
+struct sim_committer *sim_committer_new(struct sim_workload *workload, int client);
+void sim_committer_start(struct sim_committer *committer);
+void sim_committer_free(struct sim_committer *committer);
+bool sim_committer_drained(const struct sim_committer *committer);
+
+/* Also creates the data topics, first thing. */
+struct sim_churner *sim_churner_new(struct sim_workload *workload, int client);
+void sim_churner_start(struct sim_churner *churner);
+void sim_churner_free(struct sim_churner *churner);
+bool sim_churner_drained(const struct sim_churner *churner);
+/* What must (not) be in a catalog that applied everything; false stops. Called at the end. */
+void sim_churner_check_catalog(struct sim_churner *churner, struct sim_node *node);
+
+#endif
