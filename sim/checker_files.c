@@ -78,7 +78,7 @@ static void see_fault(void *context, const struct log_inspect_fault *fault)
 
 static void read_files(struct file_reading *reading)
 {
-    char path[256];
+    char path[160];
     struct sim_node *node = &reading->workload->group->nodes[reading->node];
     struct file_system *fs = sim_machine_file_system(node->machine);
     const struct log_inspect_handlers handlers = {see_batch, see_fault, reading};
@@ -91,7 +91,7 @@ static void read_files(struct file_reading *reading)
     enum status status = log_verify_directory(fs, path, &handlers, &result, &error);
     if (status == STATUS_OK) return;
     reading->faulty = true;
-    snprintf(reading->fault, sizeof(reading->fault), "%s: %.200s", path, error.text);
+    snprintf(reading->fault, sizeof(reading->fault), "%.80s: %.160s", path, error.text);
 }
 
 static void compare(const struct file_reading *leader, const struct file_reading *other)
