@@ -18,7 +18,7 @@ static bool following_accept_leader(struct raft *raft, int32_t leader, bool care
     bool told_to_stand =
         raft->role == RAFT_ROLE_PRE_CANDIDATE && raft->stand_why == RAFT_WHY_TRANSFER;
     if (!told_to_stand) {
-        raft->role = RAFT_ROLE_FOLLOWER;
+        raft_follow(raft);
         raft_arm_election(raft);
     }
     raft->lost = false;

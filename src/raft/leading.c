@@ -117,8 +117,7 @@ void raft_step_down(struct raft *raft, enum raft_stepped_down why)
 {
     ASSERT(raft->role == RAFT_ROLE_LEADER);
     if (MUTANT(9) && why == RAFT_DOWN_NO_FETCH) return;
-    raft->role = RAFT_ROLE_FOLLOWER;
-    if (MUTANT(23)) raft->voted_for = RAFT_NOBODY;
+    raft_follow(raft);
     for (int i = 0; i < raft->peer_count; i++)
         raft->peers[i].call = 0;
     raft->transfer = (struct raft_transfer){0};

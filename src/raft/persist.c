@@ -92,5 +92,5 @@ void raft_on_persist_failed(struct raft *raft)
     raft->held_count = 0;
     raft_alarm(raft, RAFT_ALARM_DISK, raft->options.self, "");
     if (raft->role == RAFT_ROLE_LEADER) raft_step_down(raft, RAFT_DOWN_DISK);
-    raft->role = RAFT_ROLE_FOLLOWER;
+    raft_follow(raft);
 }

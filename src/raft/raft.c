@@ -240,13 +240,19 @@ void raft_bind(struct raft *raft, const struct uuid *group)
     raft->group = *group;
 }
 
+void raft_follow(struct raft *raft)
+{
+    if (MUTANT(23) && raft->role != RAFT_ROLE_FOLLOWER) raft->voted_for = RAFT_NOBODY;
+    raft->role = RAFT_ROLE_FOLLOWER;
+}
+
 void raft_observe_term(struct raft *raft, int64_t term)
 {
     if (term <= raft->term) return;
     if (raft->role == RAFT_ROLE_LEADER) {
         raft_step_down(raft, raft->transfer.active ? RAFT_DOWN_TRANSFERRED : RAFT_DOWN_TERM);
     }
-    raft->role = RAFT_ROLE_FOLLOWER;
+    raft_follow(raft);
     raft->term = term;
     raft->voted_for = RAFT_NOBODY;
     raft_touch(raft);

@@ -183,6 +183,8 @@ bool raft_is_learner(const struct raft *raft);
 int64_t raft_random_timeout(struct raft *raft);
 void raft_set_leader(struct raft *raft, int32_t leader, bool caretaker);
 void raft_bind(struct raft *raft, const struct uuid *group);
+/* Whatever it was, it follows now. The vote of this term stays given. */
+void raft_follow(struct raft *raft);
 /* A term seen anywhere: adopts a higher one and follows. */
 void raft_observe_term(struct raft *raft, int64_t term);
 

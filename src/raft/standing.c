@@ -126,13 +126,14 @@ void raft_ask_again(struct raft *raft, struct raft_peer *peer)
 
 static void standing_rest(struct raft *raft)
 {
-    raft->role = RAFT_ROLE_FOLLOWER;
+    raft_follow(raft);
     standing_forget_asks(raft);
     raft_arm_election(raft);
 }
 
 static void standing_begin(struct raft *raft, enum raft_vote_why why, bool as_caretaker)
 {
+    raft_follow(raft);
     raft->role = RAFT_ROLE_PRE_CANDIDATE;
     raft->stand_why = why;
     raft->stand_as_caretaker = as_caretaker;

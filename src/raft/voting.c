@@ -52,7 +52,7 @@ static enum raft_no voting_judge_asker(struct raft *raft, const struct raft_send
 
 static void voting_grant(struct raft *raft, int32_t candidate)
 {
-    raft->role = RAFT_ROLE_FOLLOWER;
+    raft_follow(raft);
     if (raft->voted_for != candidate) {
         raft->voted_for = candidate;
         raft_touch(raft);
