@@ -1,0 +1,172 @@
+/* cmd_log.c: `moonmq log dump|verify`: segment files on disk, of a stopped broker or a copy. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "log/inspect.h"
+
+#define DECOMPRESSED_MAX (100u << 20)
+
+struct log_options {
+    const char *path;
+    bool records; /* dump: each record */
+    enum cli_format format;
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    struct log_options *options = state->input;
+    switch (key) {
+    case 'r': options->records = true; return 0;
+    case 'f':
+        if (strcmp(argument, "json") == 0)
+            options->format = CLI_FORMAT_JSON;
+        else if (strcmp(argument, "text") != 0)
+            argp_error(state, "--format: text or json");
+        return 0;
+    case ARGP_KEY_ARG:
+        if (options->path != NULL) argp_error(state, "one path at a time");
+        options->path = argument;
+        return 0;
+    case ARGP_KEY_END:
+        if (options->path == NULL) argp_error(state, "name a segment file or a directory");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_option argp_options[] = {
+    {"records", 'r', NULL, 0, "dump: each record's value too", 0},
+    {"format", 'f', "text|json", 0, "dump: a line of text or a JSON object each", 0},
+    {0}};
+
+/* Values as text: what is not printable ASCII or UTF-8 is escaped, so that a line stays a line. */
+static void print_text(struct slice text)
+{
+    for (size_t i = 0; i < text.bytes; i++) {
+        unsigned char c = text.data[i];
+        if (c == '"' || c == '\\')
+            printf("\\%c", c);
+        else if (c < 0x20 || c == 0x7f)
+            printf("\\u%04x", c);
+        else
+            putchar(c);
+    }
+}
+
+static void print_records(const struct log_options *options, const struct log_inspect_batch *batch)
+{
+    struct record_iterator iterator;
+    struct record record;
+    struct error error;
+    if (record_iterator_init(&iterator, batch->data, batch->header.batch_bytes, DECOMPRESSED_MAX,
+                             &error) != STATUS_OK) {
+        printf("  unreadable: %s\n", error.text);
+        return;
+    }
+    while (record_iterator_next(&iterator, &record, &error) == STATUS_OK) {
+        bool json = options->format == CLI_FORMAT_JSON;
+        printf(json ? "{\"offset\":%lld,\"epoch\":%d,\"timestamp\":%lld,\"key\":\""
+                    : "  offset=%lld epoch=%d timestamp=%lld key=\"",
+               (long long)record.offset, batch->header.leader_epoch,
+               (long long)record.timestamp_ms);
+        print_text(record.key);
+        printf(json ? "\",\"value\":\"" : "\" value=\"");
+        print_text(record.value);
+        printf(json ? "\"}\n" : "\"\n");
+    }
+    record_iterator_deinit(&iterator);
+}
+
+static bool print_batch(void *context, const struct log_inspect_batch *batch)
+{
+    const struct log_options *options = context;
+    const struct batch_header *header = &batch->header;
+    if (options->format == CLI_FORMAT_JSON && !options->records) {
+        printf("{\"position\":%lld,\"base_offset\":%lld,\"last_offset\":%lld,\"epoch\":%d,"
+               "\"bytes\":%u,\"records\":%d,\"producer_id\":%lld,\"base_sequence\":%d}\n",
+               (long long)batch->position, (long long)header->base_offset,
+               (long long)batch_last_offset(header), header->leader_epoch, header->batch_bytes,
+               header->record_count, (long long)header->producer_id, header->base_sequence);
+    } else if (options->format == CLI_FORMAT_TEXT) {
+        printf("position=%lld offsets=%lld..%lld epoch=%d bytes=%u records=%d codec=%d "
+               "producer=%lld/%d sequence=%d\n",
+               (long long)batch->position, (long long)header->base_offset,
+               (long long)batch_last_offset(header), header->leader_epoch, header->batch_bytes,
+               header->record_count, header->attributes & BATCH_CODEC_MASK,
+               (long long)header->producer_id, header->producer_epoch, header->base_sequence);
+    }
+    if (options->records) print_records(options, batch);
+    return true;
+}
+
+static void print_fault(void *context, const struct log_inspect_fault *fault)
+{
+    (void)context;
+    fprintf(stderr, "%s: position %lld, offset %lld: %s\n", fault->path, (long long)fault->position,
+            (long long)fault->offset, fault->text);
+}
+
+static bool is_file(const char *path)
+{
+    enum file_kind kind;
+    return file_kind(file_system_posix(), path, &kind, NULL) == STATUS_OK &&
+           kind == FILE_KIND_REGULAR;
+}
+
+static int inspect(struct log_options *options, bool dump)
+{
+    struct log_inspect_handlers handlers = {dump ? print_batch : NULL, print_fault, options};
+    struct log_inspect_result result = LOG_INSPECT_RESULT_NONE;
+    struct error error = {0};
+    struct file_system *fs = file_system_posix();
+    enum status status = is_file(options->path)
+                             ? log_inspect_file(fs, options->path, &handlers, &result, &error)
+                             : log_verify_directory(fs, options->path, &handlers, &result, &error);
+    if (status != STATUS_OK) return cli_fail_text("moonmq log: %s", error.text);
+    if (!dump) {
+        printf("%s: %llu files, %llu batches, %llu records, %lld bytes, %llu faults\n",
+               options->path, (unsigned long long)result.files, (unsigned long long)result.batches,
+               (unsigned long long)result.records, (long long)result.bytes,
+               (unsigned long long)result.faults);
+    }
+    return result.faults == 0 ? CLI_OK : CLI_FAILED;
+}
+
+static int log_dump(int argc, char **argv)
+{
+    static const struct argp argp = {
+        .options = argp_options,
+        .parser = parse,
+        .args_doc = "PATH",
+        .doc = "Prints the batches of a segment file, or of every segment below a directory.\v"
+               "example: moonmq log dump --records data/topics/orders/0/00000000000000000000.log"};
+    struct log_options options = {0};
+    cli_parse(&argp, argc, argv, &options);
+    return inspect(&options, true);
+}
+
+static int log_verify(int argc, char **argv)
+{
+    static const struct argp argp = {
+        .parser = parse,
+        .args_doc = "PATH",
+        .doc = "Checks every byte of a segment file, or of every segment below a directory: CRCs, "
+               "offsets, epochs, digests.\vExit code 1 if a fault was found.\n\n"
+               "example: moonmq log verify data"};
+    struct log_options options = {0};
+    cli_parse(&argp, argc, argv, &options);
+    return inspect(&options, false);
+}
+
+int cmd_log(int argc, char **argv)
+{
+    static const struct command commands[] = {
+        {"dump", log_dump, "print batches and records"},
+        {"verify", log_verify, "check every byte"},
+        {NULL, NULL, NULL},
+    };
+    return commands_run(commands, argc, argv, "Looks into log files on disk.");
+}

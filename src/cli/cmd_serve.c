@@ -1,0 +1,80 @@
+/* cmd_serve.c: `moonmq serve --config FILE`: runs a broker; exit 0 after a clean stop, 78 on a bad
+ * configuration. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/serve.h"
+#include "server/server.h"
+
+struct serve_options {
+    const char *config;
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    struct serve_options *options = state->input;
+    switch (key) {
+    case 'c': options->config = argument; return 0;
+    case ARGP_KEY_ARG: argp_error(state, "takes no argument but --config"); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_option argp_options[] = {
+    {"config", 'c', "FILE", 0, "the configuration (default appsettings.json)", 0}, {0}};
+static const struct argp argp = {
+    .options = argp_options,
+    .parser = parse,
+    .doc = "Runs a broker in the foreground until SIGTERM or Ctrl-C.\v"
+           "FILE is overlaid by FILE's stem.<MOONMQ_ENVIRONMENT>.json beside it. A bad "
+           "configuration is one line and exit code 78.\n\nexample: moonmq serve --config "
+           "/etc/moonmq/appsettings.json"};
+
+/* Log lines go to the file, to stderr, or both: a line is one write. */
+static int open_log(const struct server_config *config)
+{
+    if (config->log_file[0] == '\0') return CLI_OK;
+    int fd = open(config->log_file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    if (fd < 0) {
+        fprintf(stderr, "moonmq: Logging.File: %s cannot be opened for writing\n",
+                config->log_file);
+        return SERVE_BAD_CONFIG;
+    }
+    dup2(fd, STDERR_FILENO);
+    close(fd);
+    return CLI_OK;
+}
+
+int serve_with(const struct server_config *config)
+{
+    enum log_level level = LOG_INFO;
+    struct error error = {0};
+    log_level_parse(config->log_level, &level);
+    log_set_level(level);
+    int code = open_log(config);
+    if (code != CLI_OK) return code;
+    for (uint32_t i = 0; i < config->warning_count; i++) {
+        log_warn("config warning=\"%s\"", config->warnings[i]);
+    }
+    enum status status = server_run(config, &error);
+    if (status == STATUS_OK) return CLI_OK;
+    fprintf(stderr, "moonmq: %s\n", error.text);
+    return status == STATUS_INVALID_CONFIG ? SERVE_BAD_CONFIG : CLI_FAILED;
+}
+
+int cmd_serve(int argc, char **argv)
+{
+    struct serve_options options = {.config = "appsettings.json"};
+    static struct server_config config;
+    struct error error = {0};
+    cli_parse(&argp, argc, argv, &options);
+    if (config_load(options.config, NULL, &config, &error) != STATUS_OK) {
+        fprintf(stderr, "moonmq: %s\n", error.text);
+        return SERVE_BAD_CONFIG;
+    }
+    return serve_with(&config);
+}

@@ -1,0 +1,170 @@
+/* config.c: see config.h. */
+#include "server/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/file_system.h"
+
+#define CONFIG_BYTES_MAX (4u << 20)
+#define S                INT64_C(1000000)
+
+void config_warn(struct server_config *config, const char *format, ...)
+{
+    if (config->warning_count == CONFIG_WARNINGS_MAX) return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(config->warnings[config->warning_count++], sizeof(config->warnings[0]), format,
+              arguments);
+    va_end(arguments);
+}
+
+static void set_defaults(struct server_config *config)
+{
+    memset(config, 0, sizeof(*config));
+    snprintf(config->host, sizeof(config->host), "0.0.0.0");
+    config->port = 9092;
+    snprintf(config->data_dir, sizeof(config->data_dir), "./data_server");
+    config->max_connections = config->max_connections_per_ip = -1;
+    config->fd_reserve = 64;
+    config->max_frame_size = 1 << 20;
+    config->max_pending_bytes = 16 << 20;
+    config->send_deadline_us = 30 * S;
+    config->handshake_deadline_us = config->pre_auth_read_deadline_us = 5 * S;
+    config->idle_deadline_us = 60 * S;
+    config->heartbeat_interval_us = 30 * S;
+    config->heartbeat_miss_threshold = 3;
+    config->max_topics = config->max_list_topics = 1024;
+    snprintf(config->metrics_host, sizeof(config->metrics_host), "127.0.0.1");
+    config->metrics_port = 9090;
+    config->cache_bytes = 64 << 20;
+    config->unsynced_bytes = 64 << 20;
+    config->kafka_request_bytes_max = 104857600;
+    config->kafka_num_partitions = 1;
+    config->kafka_fetch_bytes_max = 57671680;
+    config->kafka_auto_create = config->kafka_delete_topics = true;
+    snprintf(config->role, sizeof(config->role), "leader");
+    replication_config_default(&config->replication, 1);
+    snprintf(config->replication.replicate_host, sizeof(config->replication.replicate_host),
+             "127.0.0.1");
+    config->replica_id = 1;
+    config->replicate_port = -1;
+    config->election_timeout_us = config->election_timeout_max_us = -1;
+    config->min_insync = config->max_log_entries = config->max_fetch_bytes = -1;
+    snprintf(config->log_level, sizeof(config->log_level), "INFO");
+    config->log_to_stderr = true;
+}
+
+static enum status finish(struct server_config *config, struct error *error)
+{
+    enum log_level level;
+    if (config->acks[0] != '\0' && strcmp(config->acks, "none") != 0 &&
+        strcmp(config->acks, "leader") != 0 && strcmp(config->acks, "all") != 0) {
+        return error_set(error, STATUS_INVALID_CONFIG,
+                         "Server.Acks: \"%s\" is none of none, leader, all", config->acks);
+    }
+    if (!log_level_parse(config->log_level, &level)) {
+        return error_set(error, STATUS_INVALID_CONFIG,
+                         "Logging.Level: \"%s\" is none of DEBUG, INFO, WARN, ERROR",
+                         config->log_level);
+    }
+    if (config->data_dir[0] == '\0') {
+        return error_set(error, STATUS_INVALID_CONFIG,
+                         "Server.DataDir: empty (name the directory that holds the log)");
+    }
+    if (config->username[0] != '\0' &&
+        (config->password[0] != '\0') == (config->password_hash[0] != '\0')) {
+        return error_set(error, STATUS_INVALID_CONFIG,
+                         "Auth: give either Password or PasswordHash with Username");
+    }
+    if (config->username[0] == '\0' &&
+        (config->password[0] != '\0' || config->password_hash[0] != '\0')) {
+        return error_set(error, STATUS_INVALID_CONFIG,
+                         "Auth.Username: missing (a password is given)");
+    }
+    if (config->password[0] != '\0') {
+        config_warn(config, "Auth.Password is plain text: give Auth.PasswordHash instead");
+    }
+    return config_finish_replication(config, error);
+}
+
+enum status config_from_json(const json_t *root, struct server_config *config, struct error *error)
+{
+    set_defaults(config);
+    enum status status = config_read_keys(root, config, error);
+    return status == STATUS_OK ? finish(config, error) : status;
+}
+
+/* Objects merge, everything else replaces. */
+static void merge(json_t *into, const json_t *from)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)from, key, value)
+    {
+        json_t *there = json_object_get(into, key);
+        if (json_is_object(there) && json_is_object(value))
+            merge(there, value);
+        else
+            json_object_set(into, key, value);
+    }
+}
+
+static enum status load_file(const char *path, bool optional, json_t **out, struct error *error)
+{
+    struct buffer file;
+    json_error_t where;
+    buffer_init(&file, CONFIG_BYTES_MAX);
+    *out = NULL;
+    enum status status = file_read_whole(file_system_posix(), path, CONFIG_BYTES_MAX, &file, error);
+    if (status == STATUS_NOT_FOUND && optional) {
+        buffer_deinit(&file);
+        return STATUS_OK;
+    }
+    if (status != STATUS_OK) {
+        buffer_deinit(&file);
+        return error_set(error, STATUS_INVALID_CONFIG,
+                         "%s: cannot be read (name the configuration file with --config)", path);
+    }
+    *out = json_loadb((const char *)file.data, file.bytes, JSON_REJECT_DUPLICATES, &where);
+    buffer_deinit(&file);
+    if (*out != NULL && json_is_object(*out)) return STATUS_OK;
+    json_decref(*out);
+    *out = NULL;
+    return error_set(error, STATUS_INVALID_CONFIG, "%s: line %d, column %d: %s", path, where.line,
+                     where.column, where.text);
+}
+
+/* dir/appsettings.json -> dir/appsettings.<environment>.json */
+static void overlay_path(const char *path, const char *environment, char *out, size_t out_bytes)
+{
+    const char *dot = strrchr(path, '.');
+    const char *slash = strrchr(path, '/');
+    size_t stem =
+        dot != NULL && (slash == NULL || dot > slash) ? (size_t)(dot - path) : strlen(path);
+    snprintf(out, out_bytes, "%.*s.%s%s", (int)stem, path, environment, path + stem);
+}
+
+enum status config_load(const char *path, const char *environment, struct server_config *config,
+                        struct error *error)
+{
+    json_t *root = NULL, *overlay = NULL;
+    char beside[1024];
+    if (environment == NULL) environment = getenv("MOONMQ_ENVIRONMENT");
+    if (environment == NULL || environment[0] == '\0') environment = "Development";
+    if (strchr(environment, '/') != NULL) {
+        return error_set(error, STATUS_INVALID_CONFIG,
+                         "MOONMQ_ENVIRONMENT: \"%.40s\" is no plain name", environment);
+    }
+    enum status status = load_file(path, false, &root, error);
+    if (status != STATUS_OK) return status;
+    overlay_path(path, environment, beside, sizeof(beside));
+    status = load_file(beside, true, &overlay, error);
+    if (status == STATUS_OK && overlay != NULL) merge(root, overlay);
+    if (status == STATUS_OK) status = config_from_json(root, config, error);
+    json_decref(root);
+    json_decref(overlay);
+    return status;
+}

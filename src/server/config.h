@@ -1,0 +1,83 @@
+/* config.h: appsettings.json as a checked value.
+ *
+ * The file, overlaid by <stem>.<MOONMQ_ENVIRONMENT>.json beside it (objects merge, arrays and
+ * scalars replace). Every key is in one table (config_keys.c): an unknown key, a wrong type or a
+ * value out of range is an error that names the key and the mend; keys beginning with "_" are
+ * comments. native-protocol.md section 6, replication.md section 3, decisions 1–6. */
+#ifndef MOONMQ_SERVER_CONFIG_H
+#define MOONMQ_SERVER_CONFIG_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "broker/broker.h"
+#include "replication/config.h"
+
+#define CONFIG_TEXT_BYTES   512
+#define CONFIG_WARNINGS_MAX 32
+
+struct server_config {
+    char host[GROUP_HOST_BYTES];
+    int64_t port;
+    char data_dir[CONFIG_TEXT_BYTES];
+    char acks[16];                                               /* "" : by mode */
+    int64_t max_connections, max_connections_per_ip, fd_reserve; /* -1: by the descriptor limit */
+    int64_t max_frame_size, max_pending_bytes;
+    int64_t send_deadline_us, handshake_deadline_us, pre_auth_read_deadline_us, idle_deadline_us;
+    int64_t heartbeat_interval_us, heartbeat_miss_threshold;
+    int64_t max_topics, max_list_topics;
+    char metrics_host[GROUP_HOST_BYTES];
+    int64_t metrics_port;
+    char metrics_token[CONFIG_TEXT_BYTES];
+    int64_t cache_bytes, unsynced_bytes;
+    /* Server.Kafka */
+    int64_t kafka_request_bytes_max, kafka_num_partitions, kafka_fetch_bytes_max;
+    bool kafka_auto_create, kafka_delete_topics;
+    char kafka_rack[GROUP_HOST_BYTES];
+    /* Server.Replication; AckTimeout and the rest are in `replication` */
+    bool replication_enabled, failover_present, failover_enabled;
+    char role[16];
+    char client_address[REPLICATION_ADDRESS_BYTES];
+    char tokens[2][CONFIG_TEXT_BYTES];
+    struct replication_config replication;
+    int64_t replica_id, replicate_port, election_timeout_us, election_timeout_max_us;
+    int64_t min_insync, max_log_entries, max_fetch_bytes; /* -1: default */
+    /* Auth: one user; "" : open */
+    char username[257], password[1025], password_hash[CONFIG_TEXT_BYTES];
+    /* Logging */
+    char log_level[16], log_file[CONFIG_TEXT_BYTES];
+    bool log_to_stderr;
+
+    char warnings[CONFIG_WARNINGS_MAX][400];
+    uint32_t warning_count;
+};
+
+/* Reads, merges, checks. STATUS_INVALID_CONFIG: `error` is one line naming the key and the mend
+ * (exit 78). `environment` NULL: from MOONMQ_ENVIRONMENT, else Development. */
+STATUS_MUST_CHECK
+enum status config_load(const char *path, const char *environment, struct server_config *config,
+                        struct error *error);
+/* The same from one document, for tests and `demo`. */
+STATUS_MUST_CHECK
+enum status config_from_json(const json_t *root, struct server_config *config, struct error *error);
+
+void config_warn(struct server_config *config, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* config_keys.c: every key of the document into the struct. */
+STATUS_MUST_CHECK
+enum status config_read_keys(const json_t *root, struct server_config *config, struct error *error);
+/* config_replication.c: peers, tokens, and what the block as a whole must satisfy. */
+STATUS_MUST_CHECK
+enum status config_read_peers(const json_t *array, struct server_config *config,
+                              struct error *error);
+STATUS_MUST_CHECK
+enum status config_read_token(const json_t *value, struct server_config *config,
+                              struct error *error);
+STATUS_MUST_CHECK
+enum status config_finish_replication(struct server_config *config, struct error *error);
+
+#endif

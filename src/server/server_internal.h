@@ -1,0 +1,40 @@
+/* server_internal.h: the parts of a running broker, for server.c and metrics.c only. */
+#ifndef MOONMQ_SERVER_SERVER_INTERNAL_H
+#define MOONMQ_SERVER_SERVER_INTERNAL_H
+
+#include "io/executor_threads.h"
+#include "io/listener.h"
+#include "io/loop_event.h"
+#include "io/rpc_http.h"
+#include "kafka/kafka.h"
+#include "native/native.h"
+#include "replication/node.h"
+#include "server/config.h"
+#include "server/session.h"
+
+struct event;
+struct metrics;
+
+struct server {
+    const struct server_config *config;
+    struct loop_event *loop;
+    struct executor *executor;
+    struct rpc_transport *transport; /* NULL: a group of one */
+    struct broker *broker;
+    struct node *node;
+    struct kafka *kafka;
+    struct native *native;
+    struct sessions *sessions;
+    struct listener *listener;
+    struct metrics *metrics;
+    struct file *lock;
+    struct event *signals[3];
+    struct timer *stop_timer;
+    int64_t stop_deadline_us, started_us;
+    uint32_t connections_max;
+    bool stopping, stopped;
+    enum status status;
+    struct error error;
+};
+
+#endif

@@ -1,0 +1,479 @@
+/* session.c: see session.h. */
+#include "server/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "io/address.h"
+#include "io/socket.h"
+#include "io/stream.h"
+#include "kafka/connection.h"
+#include "native/connection.h"
+
+#define PREFIX_BYTES 4
+#define SNIFF_BYTES  5
+#define READ_BYTES   16384
+#define READS_A_TURN 16 /* then others get their turn */
+#define OUTPUT_PAUSE_BYTES \
+    (32u << 20)               /* a client that does not read its answers is not read from */
+#define CLOSE_US       250000 /* what is queued has this long to leave */
+#define EXTRA_SESSIONS 64     /* beyond the limit: told so, then closed */
+
+enum protocol { SNIFFING, NATIVE, KAFKA };
+
+struct per_ip {
+    char host[ADDRESS_HOST_BYTES];
+    uint32_t count;
+    UT_hash_handle hh;
+};
+
+struct session {
+    struct sessions *owner;
+    struct session *prev, *next;
+    struct stream *stream;
+    enum protocol protocol;
+    bool over_limit;
+    bool closing, freed, peer_closed;
+    bool held;   /* the front end refused the next frame for now */
+    bool paused; /* not reading */
+    struct per_ip *per_ip;
+    char peer[ADDRESS_TEXT_BYTES];
+    uint8_t *input;
+    size_t input_at, input_bytes, input_capacity;
+    int64_t last_frame_us, frame_began_us; /* 0: no frame has begun */
+    struct timer *timer;
+    struct kafka_connection *kafka;
+    struct native_connection *native;
+};
+
+struct sessions {
+    struct sessions_options options;
+    struct session *all;
+    uint32_t count;
+    struct per_ip *per_ip;
+    size_t input_bytes; /* allocated, all sessions */
+    struct sessions_stats stats;
+    struct log_limiter limiter;
+};
+
+static int64_t now_of(const struct session *session)
+{
+    return loop_now_us(loop_event_interface(session->owner->options.loop));
+}
+
+/* ---- closing ---- */
+
+static void session_free(struct session *session)
+{
+    struct sessions *owner = session->owner;
+    timer_free(session->timer);
+    if (session->kafka != NULL) kafka_connection_free(session->kafka);
+    if (session->native != NULL) native_connection_free(session->native);
+    stream_free(session->stream);
+    owner->input_bytes -= session->input_capacity;
+    free(session->input);
+    if (session->per_ip != NULL && --session->per_ip->count == 0) {
+        HASH_DEL(owner->per_ip, session->per_ip);
+        free(session->per_ip);
+    }
+    DL_DELETE(owner->all, session);
+    owner->count--;
+    owner->stats.closed++;
+    free(session);
+}
+
+/* At the end of the turn: callers up the stack may still hold the session. */
+static void free_soon(struct session *session)
+{
+    session->freed = true;
+    timer_start(session->timer, 0);
+}
+
+static void session_set_closing(struct session *session, const char *reason)
+{
+    if (session->closing) return;
+    session->closing = true;
+    log_debug("session_close peer=%s protocol=%d reason=\"%s\"", session->peer,
+              (int)session->protocol, reason);
+    if (session->peer_closed || stream_queued_bytes(session->stream) == 0) {
+        free_soon(session);
+        return;
+    }
+    stream_pause(session->stream);
+    timer_start(session->timer, CLOSE_US);
+}
+
+/* ---- deadlines ---- */
+
+/* When this session must have done something, by what it is doing. */
+static int64_t deadline_of(const struct session *session)
+{
+    const struct sessions_options *options = &session->owner->options;
+    if (session->protocol == SNIFFING) return session->last_frame_us + options->first_bytes_us;
+    if (session->frame_began_us != 0 && !session->held) {
+        return session->frame_began_us + options->frame_us;
+    }
+    if (session->protocol == NATIVE) return INT64_MAX; /* the front end keeps its own */
+    return session->last_frame_us + options->kafka_idle_us;
+}
+
+static void timer_fire(void *context)
+{
+    struct session *session = context;
+    if (session->freed || session->closing) {
+        session_free(session);
+        return;
+    }
+    int64_t now = now_of(session), deadline = deadline_of(session);
+    bool working = session->kafka != NULL && kafka_connection_in_flight(session->kafka) > 0;
+    if (now >= deadline && !working) {
+        session_set_closing(session, session->protocol == SNIFFING ? "sent nothing in time"
+                                     : session->frame_began_us != 0
+                                         ? "a frame was not complete in time"
+                                         : "idle");
+        return;
+    }
+    int64_t delay =
+        deadline == INT64_MAX || working ? session->owner->options.frame_us : deadline - now;
+    timer_start(session->timer, delay);
+}
+
+/* ---- output ---- */
+
+/* A client that does not take its answers is not read from. */
+static void balance(struct session *session)
+{
+    if (session->closing) return;
+    bool full = stream_queued_bytes(session->stream) > OUTPUT_PAUSE_BYTES;
+    bool pause = full || session->held;
+    if (pause == session->paused) return;
+    session->paused = pause;
+    if (pause)
+        stream_pause(session->stream);
+    else
+        stream_resume(session->stream);
+}
+
+static void release_nothing(void *context)
+{
+    (void)context;
+}
+
+static void release_response(void *context)
+{
+    kafka_response_free(context);
+}
+
+static void kafka_send(void *context, struct kafka_response *response)
+{
+    struct session *session = context;
+    size_t count = response->piece_count;
+    for (size_t i = 0; i + 1 < count; i++) {
+        struct slice part = kafka_response_slice(response, i);
+        if (response->pieces[i].shared == NULL)
+            stream_write(session->stream, &part, 1);
+        else
+            stream_write_reference(session->stream, part, release_nothing, NULL);
+    }
+    if (count == 0) {
+        kafka_response_free(response);
+        return;
+    }
+    /* The last piece holds all of them: bytes leave in order. */
+    stream_write_reference(session->stream, kafka_response_slice(response, count - 1),
+                           release_response, response);
+    balance(session);
+}
+
+static void native_send(void *context, struct slice bytes)
+{
+    struct session *session = context;
+    stream_write(session->stream, &bytes, 1);
+    balance(session);
+}
+
+static size_t native_unsent(void *context)
+{
+    return stream_queued_bytes(((struct session *)context)->stream);
+}
+
+static void kafka_close(void *context, const char *reason)
+{
+    struct session *session = context;
+    session_set_closing(session, reason);
+}
+
+static void native_close(void *context, enum native_close_reason reason, const char *text)
+{
+    (void)reason;
+    session_set_closing(context, text);
+}
+
+/* ---- input ---- */
+
+static void consume(struct session *session);
+
+static void front_end_resume(void *context)
+{
+    struct session *session = context;
+    if (session->closing) return;
+    session->held = false;
+    consume(session);
+    balance(session);
+}
+
+static bool become_kafka(struct session *session)
+{
+    struct sessions *owner = session->owner;
+    if (session->over_limit || owner->options.kafka_refused) {
+        log_limited(&owner->limiter, now_of(session), 1000000, LOG_WARN,
+                    "kafka_refused peer=%s reason=\"%s\"", session->peer,
+                    session->over_limit ? "connection limit"
+                                        : "Auth is configured and SASL comes with a later version");
+        session_set_closing(session, "refused");
+        return false;
+    }
+    struct kafka_connection_options options = {
+        .handlers = {kafka_send, front_end_resume, kafka_close, session},
+        .client_host = session->peer,
+    };
+    session->kafka = kafka_connection_new(owner->options.kafka, &options);
+    session->protocol = KAFKA;
+    return session->kafka != NULL;
+}
+
+static bool become_native(struct session *session)
+{
+    struct sessions *owner = session->owner;
+    if (session->over_limit) {
+        struct buffer out;
+        buffer_init(&out, 0);
+        native_refuse_connection(&out, "too many connections; retry in 1.00s");
+        struct slice part = buffer_slice(&out);
+        stream_write(session->stream, &part, 1);
+        buffer_deinit(&out);
+        session_set_closing(session, "connection limit");
+        return false;
+    }
+    struct native_connection_handlers handlers = {native_send, native_unsent, front_end_resume,
+                                                  native_close, session};
+    session->native = native_connection_new(owner->options.native, &handlers, session->peer);
+    session->protocol = NATIVE;
+    return session->native != NULL;
+}
+
+/* STATUS_AGAIN: the prefix is not there yet. */
+static enum status frame_bytes(struct session *session, size_t *bytes)
+{
+    const uint8_t *prefix = session->input + session->input_at;
+    struct error error;
+    if (session->input_bytes < PREFIX_BYTES) return STATUS_AGAIN;
+    if (session->protocol == KAFKA) {
+        enum status status =
+            kafka_frame_bytes(session->owner->options.kafka, prefix, bytes, &error);
+        if (status != STATUS_OK) {
+            log_limited(&session->owner->limiter, now_of(session), 1000000, LOG_WARN,
+                        "kafka_bad_frame peer=%s error=\"%s\"", session->peer, error.text);
+            session_set_closing(session, error.text);
+        }
+        return status;
+    }
+    enum status status = native_frame_bytes(session->native, prefix, bytes);
+    if (status != STATUS_OK) native_connection_refuse_frame(session->native, status);
+    return status;
+}
+
+static enum status deliver(struct session *session, struct slice frame)
+{
+    return session->protocol == KAFKA ? kafka_connection_receive(session->kafka, frame)
+                                      : native_connection_receive(session->native, frame);
+}
+
+static void drop_input(struct session *session)
+{
+    if (session->input_bytes != 0) return;
+    session->input_at = 0;
+    session->frame_began_us = 0;
+    if (session->input_capacity <= READ_BYTES) return;
+    session->owner->input_bytes -= session->input_capacity;
+    free(session->input);
+    session->input = NULL;
+    session->input_capacity = 0;
+}
+
+/* Hands over every whole frame there is. */
+static void consume(struct session *session)
+{
+    if (session->protocol == SNIFFING && session->input_bytes >= SNIFF_BYTES) {
+        bool kafka = session->input[session->input_at + PREFIX_BYTES] == 0;
+        if (!(kafka ? become_kafka(session) : become_native(session))) {
+            session_set_closing(session, "out of memory");
+            return;
+        }
+    }
+    while (!session->closing && session->protocol != SNIFFING && !session->held) {
+        size_t bytes;
+        if (frame_bytes(session, &bytes) != STATUS_OK) break;
+        if (session->input_bytes < PREFIX_BYTES + bytes) break;
+        struct slice frame = {session->input + session->input_at + PREFIX_BYTES, bytes};
+        enum status status = deliver(session, frame);
+        if (status == STATUS_AGAIN) {
+            session->held = true;
+            break;
+        }
+        if (status != STATUS_OK) break;
+        session->input_at += PREFIX_BYTES + bytes;
+        session->input_bytes -= PREFIX_BYTES + bytes;
+        session->last_frame_us = now_of(session);
+        session->frame_began_us = session->input_bytes == 0 ? 0 : session->last_frame_us;
+    }
+    drop_input(session);
+}
+
+/* Room behind what is there: memory follows what arrived, up to the frame's size. */
+static bool reserve(struct session *session)
+{
+    struct sessions *owner = session->owner;
+    if (session->input_at > 0 &&
+        (session->input_bytes == 0 ||
+         session->input_capacity - session->input_at - session->input_bytes < READ_BYTES / 4)) {
+        memmove(session->input, session->input + session->input_at, session->input_bytes);
+        session->input_at = 0;
+    }
+    if (session->input_at + session->input_bytes < session->input_capacity) return true;
+    size_t capacity = session->input_capacity == 0 ? READ_BYTES : session->input_capacity * 2;
+    size_t wanted;
+    if (session->protocol != SNIFFING && session->input_bytes >= PREFIX_BYTES &&
+        frame_bytes(session, &wanted) == STATUS_OK && wanted + PREFIX_BYTES < capacity &&
+        wanted + PREFIX_BYTES > session->input_bytes) {
+        capacity = wanted + PREFIX_BYTES;
+    }
+    size_t more = capacity - session->input_capacity;
+    if (owner->input_bytes + more > owner->options.input_bytes_max && capacity > READ_BYTES) {
+        session_set_closing(session, "too many bytes of requests are being received");
+        return false;
+    }
+    uint8_t *input = realloc(session->input, capacity);
+    if (input == NULL) {
+        session_set_closing(session, "out of memory");
+        return false;
+    }
+    owner->input_bytes += more;
+    session->input = input;
+    session->input_capacity = capacity;
+    return true;
+}
+
+static void readable(void *context)
+{
+    struct session *session = context;
+    for (int i = 0; i < READS_A_TURN && !session->closing && !session->held; i++) {
+        size_t got;
+        if (!reserve(session)) return;
+        size_t at = session->input_at + session->input_bytes;
+        enum status status =
+            stream_read(session->stream, session->input + at, session->input_capacity - at, &got);
+        if (status == STATUS_AGAIN) break;
+        if (status != STATUS_OK) {
+            session->peer_closed = true;
+            session_set_closing(session, "closed by the peer");
+            return;
+        }
+        if (session->input_bytes == 0) session->frame_began_us = now_of(session);
+        session->input_bytes += got;
+        bool filled = at + got == session->input_capacity;
+        consume(session);
+        if (!filled) break;
+    }
+    balance(session);
+}
+
+static void drained(void *context)
+{
+    struct session *session = context;
+    if (session->closing)
+        free_soon(session);
+    else
+        balance(session);
+}
+
+/* ---- all of them ---- */
+
+struct sessions *sessions_new(const struct sessions_options *options)
+{
+    struct sessions *sessions = memory_new(sizeof(*sessions));
+    sessions->options = *options;
+    return sessions;
+}
+
+void sessions_free(struct sessions *sessions)
+{
+    if (sessions == NULL) return;
+    while (sessions->all != NULL)
+        session_free(sessions->all);
+    free(sessions);
+}
+
+static struct per_ip *count_ip(struct sessions *sessions, const char *host)
+{
+    struct per_ip *found = NULL;
+    HASH_FIND_STR(sessions->per_ip, host, found);
+    if (found == NULL) {
+        found = memory_new(sizeof(*found));
+        snprintf(found->host, sizeof(found->host), "%s", host);
+        HASH_ADD_STR(sessions->per_ip, host, found);
+    }
+    found->count++;
+    return found;
+}
+
+void sessions_accept(struct sessions *sessions, int fd, const struct sockaddr *peer)
+{
+    static const struct stream_handlers handlers = {readable, drained};
+    const struct sessions_options *options = &sessions->options;
+    char host[ADDRESS_HOST_BYTES];
+    struct session *session = memory_new(sizeof(*session));
+    session->owner = sessions;
+    address_of_socket_text(peer, session->peer);
+    session->per_ip = count_ip(sessions, address_of_socket_host(peer, host));
+    session->over_limit = sessions->count >= options->connections_max ||
+                          session->per_ip->count > options->connections_per_ip_max;
+    session->timer = timer_new(loop_event_interface(options->loop), timer_fire, session);
+    DL_APPEND(sessions->all, session);
+    sessions->count++;
+    sessions->stats.accepted++;
+    session->last_frame_us = now_of(session);
+    session->stream = stream_new(options->loop, fd, &handlers, session);
+    if (session->over_limit) sessions->stats.refused_limit++;
+    if (session->stream == NULL || sessions->count > options->connections_max + EXTRA_SESSIONS) {
+        free_soon(session);
+        session->closing = true;
+        return;
+    }
+    timer_start(session->timer, options->first_bytes_us);
+}
+
+void sessions_stats(const struct sessions *sessions, struct sessions_stats *out)
+{
+    *out = sessions->stats;
+    out->open = sessions->count;
+    out->pending_bytes = 0;
+    const struct session *session;
+    DL_FOREACH(sessions->all, session)
+    {
+        if (session->stream != NULL) out->pending_bytes += stream_queued_bytes(session->stream);
+    }
+}
+
+bool sessions_flushed(const struct sessions *sessions)
+{
+    struct sessions_stats stats;
+    sessions_stats(sessions, &stats);
+    return stats.pending_bytes == 0;
+}
