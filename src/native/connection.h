@@ -45,10 +45,10 @@ struct native_connection *native_connection_new(struct native *native,
 /* Drops what is in flight; no callback after this returns. */
 void native_connection_free(struct native_connection *connection);
 
-/* Size of the frame behind a 4-byte length field. STATUS_INVALID, STATUS_TOO_LARGE: refuse it with
- * native_connection_refuse_frame().                                                            */
+/* Size of the frame behind a 4-byte length field; before login the bound is 64 KiB (decisions 2).
+ * STATUS_INVALID, STATUS_TOO_LARGE: refuse it with native_connection_refuse_frame().            */
 STATUS_MUST_CHECK
-enum status native_frame_bytes(const struct native *native, const uint8_t prefix[4],
+enum status native_frame_bytes(const struct native_connection *connection, const uint8_t prefix[4],
                                size_t *frame_bytes);
 /* The stream cannot be followed any further: fatal 1 or 9, and close. */
 void native_connection_refuse_frame(struct native_connection *connection, enum status why);

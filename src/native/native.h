@@ -49,8 +49,8 @@ enum status native_new(struct broker *broker, const struct native_settings *sett
 /* No connection may be left. Requests still at the broker are dropped: it must call nobody back. */
 void native_free(struct native *native);
 
-/* The broker is going away: every connection gets fatal 7 and is told to close; no new request
- * begins. */
+/* The broker is going away: every connection gets fatal 7 and is told to close. The shell accepts
+ * no new ones. */
 void native_shut_down(struct native *native);
 
 /* Counters for /metrics. */

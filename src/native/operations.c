@@ -1,0 +1,58 @@
+/* operations.c: the table of operations: who may ask for what, when (native-protocol.md 1.4, 2.1).
+ */
+#include "native/operations.h"
+#include "base/assert.h"
+
+#define ANY (NATIVE_NEW | NATIVE_GREETED | NATIVE_AUTHENTICATED)
+
+/* Known by name; UNKNOWN_OP tells which. */
+#define LATER                          \
+    {                                  \
+        .states = NATIVE_AUTHENTICATED \
+    }
+
+static const struct native_operation operations[WIRE_TRANSFER + 1] = {
+    [WIRE_HELLO] = {native_hello, NATIVE_NEW, .anywhere = true, .handshake = true},
+    [WIRE_AUTH] = {native_auth, NATIVE_GREETED, .anywhere = true, .handshake = true},
+    [WIRE_IDENTIFY_CLIENT] = {native_identify_client, NATIVE_GREETED | NATIVE_AUTHENTICATED,
+                              .anywhere = true},
+    [WIRE_GOODBYE] = {native_goodbye, ANY, .anywhere = true},
+    [WIRE_HEARTBEAT_REQ] = {.states = ANY},
+    [WIRE_HEARTBEAT_RESP] = {.states = ANY},
+    [WIRE_AUTH_SCRAM] = {.states = NATIVE_GREETED, .anywhere = true},
+    [WIRE_AUTH_SCRAM_FINAL] = {.states = NATIVE_GREETED, .anywhere = true},
+
+    [WIRE_PRODUCE] = {native_produce, NATIVE_AUTHENTICATED, .produces = true},
+    [WIRE_PRODUCE_BATCH] = {native_produce_batch, NATIVE_AUTHENTICATED, .produces = true},
+    [WIRE_FETCH] = {native_fetch, NATIVE_AUTHENTICATED},
+    [WIRE_COMMIT] = {native_commit, NATIVE_AUTHENTICATED},
+    [WIRE_CREATE_TOPIC] = {native_create_topic, NATIVE_AUTHENTICATED},
+    [WIRE_DELETE_TOPIC] = {native_delete_topic, NATIVE_AUTHENTICATED},
+    [WIRE_CREATE_PARTITIONS] = {native_create_partitions, NATIVE_AUTHENTICATED},
+    [WIRE_ALTER_TOPIC_CONFIG] = {native_alter_topic_config, NATIVE_AUTHENTICATED},
+    [WIRE_LIST_TOPICS] = {native_list_topics, NATIVE_AUTHENTICATED},
+    [WIRE_DESCRIBE_TOPIC] = {native_describe_topic, NATIVE_AUTHENTICATED},
+    [WIRE_LIST_OFFSETS] = {native_list_offsets, NATIVE_AUTHENTICATED},
+    [WIRE_STATUS] = {native_status, NATIVE_AUTHENTICATED, .anywhere = true},
+    [WIRE_TRANSFER] = {native_transfer, NATIVE_AUTHENTICATED},
+
+    [WIRE_SUBSCRIBE] = LATER,
+    [WIRE_INIT_PRODUCER_ID] = LATER,
+    [WIRE_PRODUCE_IDEMPOTENT] = LATER,
+    [WIRE_JOIN_GROUP] = LATER,
+    [WIRE_LEAVE_GROUP] = LATER,
+    [WIRE_GROUP_HEARTBEAT] = LATER,
+    [WIRE_BEGIN_TXN] = LATER,
+    [WIRE_END_TXN] = LATER,
+    [WIRE_TXN_OFFSET_COMMIT] = LATER,
+    [WIRE_NACK] = LATER,
+    [WIRE_LIST_GROUPS] = LATER,
+    [WIRE_DESCRIBE_GROUP] = LATER,
+    [WIRE_DELETE_GROUP] = LATER,
+};
+
+const struct native_operation *native_operation_of(uint8_t opcode)
+{
+    if (opcode >= ARRAY_COUNT(operations) || operations[opcode].states == 0) return NULL;
+    return &operations[opcode];
+}

@@ -1,0 +1,35 @@
+/* operations.h: the operations of the native protocol, by the file that holds them. */
+#ifndef MOONMQ_NATIVE_OPERATIONS_H
+#define MOONMQ_NATIVE_OPERATIONS_H
+
+#include "native/request.h"
+
+#define NATIVE_OPERATION(name) \
+    void name(struct native_request *request, const union wire_message *message)
+
+/* login.c */
+NATIVE_OPERATION(native_hello);
+NATIVE_OPERATION(native_identify_client);
+NATIVE_OPERATION(native_auth);
+NATIVE_OPERATION(native_goodbye);
+/* produce.c */
+NATIVE_OPERATION(native_produce);
+NATIVE_OPERATION(native_produce_batch);
+/* fetch.c, fetch_positions.c */
+NATIVE_OPERATION(native_fetch);
+/* commit.c */
+NATIVE_OPERATION(native_commit);
+/* topics.c */
+NATIVE_OPERATION(native_create_topic);
+NATIVE_OPERATION(native_delete_topic);
+NATIVE_OPERATION(native_create_partitions);
+NATIVE_OPERATION(native_alter_topic_config);
+NATIVE_OPERATION(native_list_topics);
+NATIVE_OPERATION(native_describe_topic);
+/* list_offsets.c */
+NATIVE_OPERATION(native_list_offsets);
+/* group.c */
+NATIVE_OPERATION(native_status);
+NATIVE_OPERATION(native_transfer);
+
+#endif

@@ -1,0 +1,337 @@
+/* produce.c: PRODUCE and PRODUCE_BATCH: records become RecordBatches here.
+ *
+ * Each record goes to its partition (partitioner.h); what one request has for a partition becomes
+ * one batch, or several if the topic's max.message.bytes asks for it. The batches of a request
+ * succeed or fail one by one; the answer acknowledges the records up to the first of a failed
+ * batch. What lies behind that may have been appended nevertheless: a client that sends it again
+ * may double it (4.4). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "broker/produce.h"
+#include "native/errors.h"
+#include "native/native_state.h"
+#include "native/operations.h"
+#include "record/batch.h"
+
+/* One batch on its way. */
+struct part {
+    struct produce produce;
+    struct batch_builder builder; /* until it is handed over */
+    struct produce_work *work;
+    uint32_t partition;
+    bool pending;
+};
+
+/* Where a record is. */
+struct place {
+    uint32_t part, index;
+};
+
+struct produce_work {
+    struct native_request *request;
+    struct topic *topic; /* while building; the broker may drop it later */
+    struct part *parts;
+    uint32_t part_count, part_capacity;
+    struct place *places; /* of each record, in the order of the request */
+    uint32_t record_count;
+    int32_t *latest; /* while building: a partition's open part, or -1 */
+    uint32_t partition_count;
+    uint32_t open; /* batches without an outcome, and one for the start itself */
+    bool is_batch;
+};
+
+static void work_free(struct native_request *request)
+{
+    struct produce_work *work = request->work;
+    for (uint32_t i = 0; i < work->part_count; i++) {
+        batch_builder_deinit(&work->parts[i].builder);
+    }
+    free(work->parts);
+    free(work->places);
+    free(work->latest);
+    free(work);
+}
+
+/* ---- answering ---- */
+
+static const struct part *first_failure(const struct produce_work *work, uint32_t *acked)
+{
+    for (uint32_t i = 0; i < work->record_count; i++) {
+        const struct part *part = &work->parts[work->places[i].part];
+        if (part->produce.status == STATUS_OK) continue;
+        *acked = i;
+        return part;
+    }
+    *acked = work->record_count;
+    return NULL;
+}
+
+static void answer_one(struct produce_work *work)
+{
+    const struct part *part = &work->parts[0];
+    struct wire_ack ack = {(int32_t)part->partition, part->produce.base_offset};
+    native_answer(work->request, WIRE_PRODUCE_ACK, &ack);
+}
+
+static void put_acks(const struct produce_work *work, uint32_t count, struct buffer *acks)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct place *place = &work->places[i];
+        const struct part *part = &work->parts[place->part];
+        struct wire_ack ack = {(int32_t)part->partition, part->produce.base_offset + place->index};
+        wire_put(acks, &wire_shape_ack, &ack);
+    }
+}
+
+/* The first `acked` records are safe; `failed` says what became of the next, NULL: there is none.
+ */
+static void answer_batch(struct produce_work *work, uint32_t acked, const struct part *failed)
+{
+    struct native_request *request = work->request;
+    struct buffer acks;
+    buffer_init(&acks, 0);
+    put_acks(work, acked, &acks);
+    struct wire_produce_batch_ack ack = {.acks = {acked, buffer_slice(&acks)},
+                                         .error_text = wire_text("")};
+    char not_leader[NATIVE_NOT_LEADER_BYTES];
+    if (failed != NULL) {
+        ack.error_code = (uint16_t)native_error_code(failed->produce.status);
+        ack.error_text = wire_text(failed->produce.error.text);
+    }
+    bool closes = ack.error_code == WIRE_CODE_NOT_LEADER;
+    if (closes) {
+        native_not_leader_text(broker_group_view(native_broker(request)), not_leader);
+        ack.error_text = wire_text(not_leader);
+    }
+    native_reply(request, WIRE_PRODUCE_BATCH_ACK, &ack);
+    buffer_deinit(&acks);
+    if (closes) {
+        native_finish_and_close(request, NATIVE_CLOSE_NOT_LEADER);
+    } else {
+        native_finish(request);
+    }
+}
+
+static void work_answer(struct produce_work *work)
+{
+    uint32_t acked;
+    const struct part *failed = first_failure(work, &acked);
+    if (!native_request_wanted(work->request)) {
+        native_finish(work->request);
+    } else if (acked == 0) {
+        ASSERT(failed != NULL);
+        native_fail_status(work->request, failed->produce.status, &failed->produce.error);
+    } else if (!work->is_batch) {
+        answer_one(work);
+    } else {
+        answer_batch(work, acked, failed);
+    }
+}
+
+static void part_done(void *context, struct produce *produce)
+{
+    struct part *part = context;
+    ASSERT(produce == &part->produce);
+    part->pending = false;
+    if (--part->work->open == 0) work_answer(part->work);
+}
+
+static bool work_abandon(struct native_request *request)
+{
+    struct produce_work *work = request->work;
+    for (uint32_t i = 0; i < work->part_count; i++) {
+        if (!work->parts[i].pending) continue;
+        broker_produce_cancel(native_broker(request), &work->parts[i].produce);
+    }
+    return true;
+}
+
+/* ---- building ---- */
+
+static struct part *part_add(struct produce_work *work, uint32_t partition)
+{
+    if (work->part_count == work->part_capacity) {
+        uint32_t capacity = work->part_capacity == 0 ? 1 : work->part_capacity * 4;
+        struct part *parts = realloc(work->parts, capacity * sizeof(*parts));
+        if (parts == NULL) return NULL;
+        work->parts = parts;
+        work->part_capacity = capacity;
+    }
+    struct part *part = &work->parts[work->part_count];
+    memset(part, 0, sizeof(*part));
+    batch_builder_init(&part->builder);
+    part->partition = partition;
+    work->latest[partition] = (int32_t)work->part_count++;
+    return part;
+}
+
+/* The batch the record goes into: the partition's last one, unless that would grow too large. */
+static struct part *part_for(struct produce_work *work, uint32_t partition, size_t record_bytes)
+{
+    /* Lengths, deltas and counts of one record. */
+    const size_t overhead_bytes = 32;
+    if (work->latest[partition] < 0) return part_add(work, partition);
+    struct part *part = &work->parts[work->latest[partition]];
+    size_t bytes_max = topic_settings_of(work->topic)->batch_bytes_max;
+    bool fits = batch_builder_bytes(&part->builder) + record_bytes + overhead_bytes <= bytes_max;
+    return fits ? part : part_add(work, partition);
+}
+
+static bool add_record(struct produce_work *work, uint32_t index, struct slice key,
+                       struct slice value, int64_t now_us, int64_t wall_ms)
+{
+    struct native *native = work->request->native;
+    uint32_t partition = partitioner_choose(&native->partitioner, topic_uid(work->topic),
+                                            work->partition_count, key, now_us);
+    struct part *part = part_for(work, partition, key.bytes + value.bytes);
+    if (part == NULL) return false;
+    work->places[index] =
+        (struct place){(uint32_t)(part - work->parts), (uint32_t)part->builder.record_count};
+    /* An empty key is no key (F25): the log knows the difference, this protocol does not. */
+    struct slice none = {NULL, 0};
+    batch_builder_add(&part->builder, wall_ms, key.bytes == 0 ? none : key, value, 0, none);
+    return !buffer_failed(&part->builder.records);
+}
+
+/* The topic, or NULL with the request failed. */
+static struct topic *find_topic(struct native_request *request, struct slice name)
+{
+    struct topic *topic = catalog_find(native_broker(request), (const char *)name.data, name.bytes);
+    if (topic != NULL) return topic;
+    if (topic_name_is_valid((const char *)name.data, name.bytes, true)) {
+        native_fail(request, WIRE_CODE_TOPIC_MISSING, "no topic %.*s", (int)name.bytes,
+                    (const char *)name.data);
+    } else {
+        native_fail(request, WIRE_CODE_INTERNAL, "invalid topic name");
+    }
+    return NULL;
+}
+
+static struct produce_work *work_new(struct native_request *request, struct topic *topic,
+                                     uint32_t record_count)
+{
+    struct produce_work *work = calloc(1, sizeof(*work));
+    if (work == NULL) return NULL;
+    request->work = work;
+    request->free_work = work_free;
+    request->abandon = work_abandon;
+    work->request = request;
+    work->topic = topic;
+    work->record_count = record_count;
+    work->partition_count = topic_partition_count(topic);
+    work->places = malloc(record_count * sizeof(*work->places));
+    work->latest = malloc(work->partition_count * sizeof(*work->latest));
+    if (work->places == NULL || work->latest == NULL) return NULL;
+    memset(work->latest, 0xff, work->partition_count * sizeof(*work->latest));
+    return work;
+}
+
+/* ---- handing over ---- */
+
+/* Fills the batch in; an error stays in the produce as if the broker had refused it. */
+static void finish_part(struct part *part, enum batch_codec codec, struct buffer *bytes)
+{
+    struct batch_build_options options = BATCH_BUILD_PLAIN;
+    options.codec = codec;
+    buffer_clear(bytes);
+    part->produce.status =
+        batch_builder_finish(&part->builder, &options, bytes, &part->produce.error);
+    batch_builder_deinit(&part->builder);
+    if (part->produce.status != STATUS_OK) return;
+    part->produce.batch = shared_bytes_copy(bytes->data, bytes->bytes);
+    if (part->produce.batch != NULL) return;
+    part->produce.status = error_set(&part->produce.error, STATUS_NO_MEMORY,
+                                     "no memory for a batch of %zu bytes", bytes->bytes);
+}
+
+static void hand_over(struct produce_work *work, enum batch_codec codec)
+{
+    struct broker *broker = native_broker(work->request);
+    const struct broker_settings *settings = broker_settings_of(broker);
+    struct buffer bytes;
+    buffer_init(&bytes, 0);
+    work->open = work->part_count + 1;
+    for (uint32_t i = 0; i < work->part_count; i++) {
+        struct part *part = &work->parts[i];
+        part->work = work;
+        finish_part(part, codec, &bytes);
+        if (part->produce.status != STATUS_OK) {
+            work->open--;
+            continue;
+        }
+        part->produce.partition = topic_partition(work->topic, part->partition);
+        part->produce.acks = settings->default_acks;
+        part->produce.timeout_us = settings->ack_timeout_us;
+        part->produce.allow_zstd = true;
+        part->produce.done = part_done;
+        part->produce.context = part;
+        part->pending = true;
+        broker_produce(broker, &part->produce);
+    }
+    buffer_deinit(&bytes);
+    if (--work->open == 0) work_answer(work);
+}
+
+/* Codecs of the protocol (2.1) are the log's by number, as far as they go. */
+static bool codec_is_known(uint8_t codec)
+{
+    return codec <= CODEC_SNAPPY;
+}
+
+static void fail_no_memory(struct native_request *request)
+{
+    native_fail(request, WIRE_CODE_INTERNAL, "out of memory");
+}
+
+void native_produce(struct native_request *request, const union wire_message *message)
+{
+    const struct wire_produce *produce = &message->produce;
+    if (!codec_is_known(produce->codec)) {
+        native_fail(request, WIRE_CODE_INTERNAL, "unknown codec %u", produce->codec);
+        return;
+    }
+    struct topic *topic = find_topic(request, produce->topic);
+    if (topic == NULL) return;
+    struct loop *loop = request->native->loop;
+    struct produce_work *work = work_new(request, topic, 1);
+    if (work == NULL ||
+        !add_record(work, 0, produce->key, produce->value, loop_now_us(loop), loop_wall_ms(loop))) {
+        fail_no_memory(request);
+        return;
+    }
+    hand_over(work, produce->codec);
+}
+
+void native_produce_batch(struct native_request *request, const union wire_message *message)
+{
+    const struct wire_produce_batch *batch = &message->produce_batch;
+    if ((batch->flags & WIRE_BATCH_IDEMPOTENT) != 0) {
+        native_fail(request, WIRE_CODE_UNKNOWN_OP,
+                    "an idempotent PRODUCE_BATCH is not supported yet");
+        return;
+    }
+    if (!codec_is_known(batch->codec)) {
+        native_fail(request, WIRE_CODE_INTERNAL, "unknown codec %u", batch->codec);
+        return;
+    }
+    struct topic *topic = find_topic(request, batch->topic);
+    if (topic == NULL) return;
+    struct produce_work *work = work_new(request, topic, batch->records.count);
+    bool built = work != NULL;
+    int64_t now_us = loop_now_us(request->native->loop);
+    int64_t wall_ms = loop_wall_ms(request->native->loop);
+    struct wire_cursor cursor;
+    struct wire_key_value record;
+    wire_cursor_init(&cursor, &batch->records, &wire_shape_key_value);
+    for (uint32_t i = 0; built && wire_cursor_next(&cursor, &record); i++) {
+        built = add_record(work, i, record.key, record.value, now_us, wall_ms);
+    }
+    if (!built) {
+        fail_no_memory(request);
+        return;
+    }
+    work->is_batch = true;
+    hand_over(work, batch->codec);
+}
