@@ -19,7 +19,7 @@
 struct verdict {
     int status; /* 0: fine */
     const char *error;
-    char detail[160];
+    char detail[480];
 };
 
 static void refuse(struct verdict *verdict, int status, const char *error, const char *detail)
