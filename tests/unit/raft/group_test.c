@@ -1,7 +1,9 @@
 /* group_test.c: whole groups of cores, run fairly with planted faults. */
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+
 #include <cmocka.h>
 
 #include "unit/raft/raft_net.h"
@@ -10,7 +12,8 @@ static void fresh_members_found_a_group(void **state)
 {
     (void)state;
     struct net *net = net_new(3, 1);
-    for (int i = 0; i < 3; i++) net_start(net, i);
+    for (int i = 0; i < 3; i++)
+        net_start(net, i);
     net_run(net, 3 * NET_T);
     assert_string_equal(net->violation, "");
     int leader = net_leader(net);

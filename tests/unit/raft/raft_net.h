@@ -280,8 +280,8 @@ static inline void net_check_complete(struct net *net, struct node *node)
     int64_t last = state->snapshot_index + (int64_t)state->entry_count;
     for (int64_t at = state->snapshot_index + 1; at <= net->committed_count; at++) {
         if (net->committed[at].term == 0) continue;
-        if (at > last || state->entries[at - state->snapshot_index - 1].term !=
-                             net->committed[at].term) {
+        if (at > last ||
+            state->entries[at - state->snapshot_index - 1].term != net->committed[at].term) {
             net_violate(net, "leader %d lacks committed entry %" PRId64, net_id(node->index), at);
         }
     }
@@ -299,8 +299,7 @@ static inline struct raft_sender net_sender(struct net *net, int i)
                                 .group = raft_group(net->nodes[i].raft)};
 }
 
-static inline void net_on_call(struct net *net, struct node *node,
-                               const struct raft_action *action)
+static inline void net_on_call(struct net *net, struct node *node, const struct raft_action *action)
 {
     const struct raft_message *message = &action->call.message;
     if (message->kind == RAFT_MESSAGE_VOTE && !message->vote.pre) {
@@ -413,7 +412,8 @@ static inline enum status net_step(struct net *net, int i, struct raft_event *ev
     event->now_us = net->now_us;
     bool led = node->leads;
     enum status status = raft_step(node->raft, event, net->out);
-    for (size_t a = 0; a < net->out->count; a++) net_on_action(net, node, &net->out->items[a]);
+    for (size_t a = 0; a < net->out->count; a++)
+        net_on_action(net, node, &net->out->items[a]);
     node->persist_wanted = net->out->persist;
     node->deadline_us = net->out->deadline_us;
     struct raft_info info = net_info(net, i);
@@ -484,8 +484,7 @@ static inline void net_start(struct net *net, int i)
 {
     struct node *node = &net->nodes[i];
     ASSERT(node->raft == NULL);
-    if (raft_judge_restart(net_id(i), &node->incarnation, node->disk) !=
-            RAFT_RESTART_KEEP ||
+    if (raft_judge_restart(net_id(i), &node->incarnation, node->disk) != RAFT_RESTART_KEEP ||
         uuid_is_none(&node->incarnation)) {
         node->incarnation = uuid_random(&net->random);
         free(node->disk);
@@ -631,10 +630,9 @@ static inline void net_deliver_answer(struct net *net, const struct packet *pack
         net_fail_call(net, packet, packet->to);
         return;
     }
-    struct raft_event event = {.kind = RAFT_EVENT_ANSWER,
-                               .answer = {.sender = packet->sender,
-                                          .call = packet->call,
-                                          .message = &packet->message}};
+    struct raft_event event = {
+        .kind = RAFT_EVENT_ANSWER,
+        .answer = {.sender = packet->sender, .call = packet->call, .message = &packet->message}};
     (void)net_step(net, packet->to, &event);
 }
 
@@ -726,6 +724,31 @@ static inline void net_run(struct net *net, int64_t us)
     if (net->now_us < until) net->now_us = until;
 }
 
+/* One packet, or one write, or else time to the next deadline, until `done`. */
+static inline bool net_creep(struct net *net, bool (*done)(struct net *net))
+{
+    for (int steps = 0; steps < 20000 && net->violation[0] == '\0'; steps++) {
+        if (done(net)) return true;
+        bool busy = false;
+        for (int i = 0; i < net->n && !busy; i++) {
+            net_start_write(net, i);
+            busy = net->nodes[i].writing != NULL;
+            net_finish_write(net, i);
+        }
+        if (busy) continue;
+        if (net->packet_count > 0) {
+            net_deliver(net, 0, false);
+            continue;
+        }
+        int64_t at = net_next_deadline(net);
+        if (at > net->now_us) net->now_us = at;
+        for (int i = 0; i < net->n; i++) {
+            if (net->nodes[i].raft != NULL && net->nodes[i].deadline_us <= at) net_tick(net, i);
+        }
+    }
+    return false;
+}
+
 /* The one that serves in the highest epoch, or −1. */
 static inline int net_leader(struct net *net)
 {
@@ -741,11 +764,11 @@ static inline int net_leader(struct net *net)
 
 static inline enum status net_propose_isr(struct net *net, int leader, int peer, bool in)
 {
-    struct raft_event event = {.kind = RAFT_EVENT_PROPOSE,
-                               .propose = {.kind = RAFT_ENTRY_ISR,
-                                           .isr = {.isr = raft_known(net->nodes[leader].raft)->isr,
-                                                   .why = in ? RAFT_ISR_CAUGHT_UP
-                                                             : RAFT_ISR_GONE}}};
+    struct raft_event event = {
+        .kind = RAFT_EVENT_PROPOSE,
+        .propose = {.kind = RAFT_ENTRY_ISR,
+                    .isr = {.isr = raft_known(net->nodes[leader].raft)->isr,
+                            .why = in ? RAFT_ISR_CAUGHT_UP : RAFT_ISR_GONE}}};
     struct raft_ids *isr = &event.propose.isr.isr;
     if (raft_ids_contain(isr, net_id(peer)) == in) return STATUS_INVALID;
     if (in) {
@@ -791,7 +814,8 @@ static inline struct net *net_new(int n, uint64_t seed)
 
 static inline void net_free(struct net *net)
 {
-    while (net->packet_count > 0) net_drop_packet(net, 0);
+    while (net->packet_count > 0)
+        net_drop_packet(net, 0);
     for (int i = 0; i < net->n; i++) {
         raft_free(net->nodes[i].raft);
         free(net->nodes[i].disk);
@@ -801,14 +825,25 @@ static inline void net_free(struct net *net)
     free(net);
 }
 
-/* A group that was founded and serves. */
-static inline struct net *net_founded(int n, uint64_t seed)
+/* Founds and serves. */
+static inline struct net *net_found(struct net *net)
 {
-    struct net *net = net_new(n, seed);
-    for (int i = 0; i < n; i++) net_start(net, i);
+    for (int i = 0; i < net->n; i++)
+        net_start(net, i);
     net_run(net, 3 * NET_T);
     ASSERT(net_leader(net) >= 0);
     return net;
+}
+
+static inline struct net *net_founded(int n, uint64_t seed)
+{
+    return net_found(net_new(n, seed));
+}
+
+static inline void net_isolate(struct net *net, int i, bool cut)
+{
+    for (int j = 0; j < net->n; j++)
+        net->cut[i][j] = net->cut[j][i] = cut && j != i;
 }
 
 #endif

@@ -7,9 +7,11 @@
  * before it is durable, terms and commits never fall. Then a random minority goes down for good,
  * and under a fair scheduler the rest must serve, readmit everybody and agree: else a dead end.
  * The same walks must turn red with a guard switched off. MOONMQ_WALKS=N walks longer.          */
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+
 #include <cmocka.h>
 
 #include "base/mutant.h"
@@ -151,9 +153,9 @@ static void walk_disturb_links(struct net *net, int i, int j)
     case 2: net_link(net, i, j, RAFT_LINK_RAFT_IN, RAFT_LINK_CLOSED); break;
     default:
         if (net->nodes[i].raft != NULL) {
-            struct raft_event event = {.kind = RAFT_EVENT_NOT_LEADING,
-                                       .not_leading = {.peer = net_id(j),
-                                                       .epoch = walk_below(net, 10)}};
+            struct raft_event event = {
+                .kind = RAFT_EVENT_NOT_LEADING,
+                .not_leading = {.peer = net_id(j), .epoch = walk_below(net, 10)}};
             (void)net_step(net, i, &event);
         }
         break;
@@ -309,12 +311,14 @@ static struct net *walk_net(const struct walk_options *options, uint64_t seed)
         net->options.follower_gone_us = 30 * NET_MS;
         net->options.commit_timeout_us = 600 * NET_MS;
     }
-    for (int i = 0; i < options->n; i++) net_start(net, i);
+    for (int i = 0; i < options->n; i++)
+        net_start(net, i);
     if (options->unfounded) {
         if (walk_below(net, 3) == 0) net->nodes[0].holds_records = false;
         return net;
     }
-    for (int tries = 0; tries < 30 && net_leader(net) < 0; tries++) net_run(net, 100 * NET_MS);
+    for (int tries = 0; tries < 30 && net_leader(net) < 0; tries++)
+        net_run(net, 100 * NET_MS);
     return net;
 }
 
@@ -325,7 +329,8 @@ static void walk(const struct walk_options *options, struct walk_result *result)
         uint64_t seed = options->first_seed + (uint64_t)w;
         struct net *net = walk_net(options, seed);
         int steps = options->steps / 4 + walk_below(net, options->steps);
-        for (int s = 0; s < steps && net->violation[0] == '\0'; s++) walk_step(net);
+        for (int s = 0; s < steps && net->violation[0] == '\0'; s++)
+            walk_step(net);
         if (net->violation[0] == '\0') heal(net, result);
         result->walks++;
         result->steps += steps;
@@ -362,22 +367,151 @@ static void expect_clean(const char *name, struct walk_options options)
 static void three_replicas_never_break_a_promise(void **state)
 {
     (void)state;
-    expect_clean("three", (struct walk_options){.n = 3, .walks = 1200, .steps = 400,
-                                                .first_seed = 1});
+    expect_clean("three",
+                 (struct walk_options){.n = 3, .walks = 1200, .steps = 400, .first_seed = 1});
 }
 
 static void five_replicas_never_break_a_promise(void **state)
 {
     (void)state;
-    expect_clean("five", (struct walk_options){.n = 5, .walks = 300, .steps = 500,
-                                               .first_seed = 100001});
+    expect_clean("five",
+                 (struct walk_options){.n = 5, .walks = 300, .steps = 500, .first_seed = 100001});
 }
 
 static void founding_never_breaks_a_promise(void **state)
 {
     (void)state;
-    expect_clean("founding", (struct walk_options){.n = 3, .walks = 600, .steps = 300,
-                                                   .first_seed = 200001, .unfounded = true});
+    expect_clean("founding",
+                 (struct walk_options){
+                     .n = 3, .walks = 600, .steps = 300, .first_seed = 200001, .unfounded = true});
+}
+
+/* ---- the checks notice -------------------------------------------------------------------- */
+
+#ifdef MOONMQ_MUTANTS
+/* The walks with guard `mutant` off: the violation they find, "" if none. */
+static const char *walk_mutant(int mutant, int walks, struct walk_result *result)
+{
+    struct walk_options options = {.n = 3, .walks = walks, .steps = 400, .first_seed = 1};
+    mutant_set(mutant);
+    walk(&options, result);
+    mutant_set(0);
+    print_message("M%d: walk %d: %s\n", mutant, result->walks, result->violation);
+    return result->violation;
+}
+
+static void walks_notice_a_forgotten_vote(void **state)
+{
+    (void)state;
+    struct walk_result result;
+    assert_non_null(strstr(walk_mutant(23, 2000, &result), "voted twice"));
+}
+
+static void walks_notice_a_commit_going_back(void **state)
+{
+    (void)state;
+    struct walk_result result;
+    assert_non_null(strstr(walk_mutant(25, 2000, &result), "went back"));
+}
+
+static void walks_notice_ignored_incarnations(void **state)
+{
+    (void)state;
+    struct walk_result result;
+    assert_string_not_equal(walk_mutant(7, 2000, &result), "");
+}
+
+static void walks_notice_dropped_pre_votes(void **state)
+{
+    (void)state;
+    struct walk_result result;
+    assert_non_null(strstr(walk_mutant(26, 4000, &result), "dead end"));
+}
+
+static void walks_notice_votes_after_a_wipe(void **state)
+{
+    (void)state;
+    struct walk_result result;
+    assert_string_not_equal(walk_mutant(29, 4000, &result), "");
+}
+#endif
+
+static void switch_mutant(int number)
+{
+#ifdef MOONMQ_MUTANTS
+    mutant_set(number);
+#else
+    (void)number;
+#endif
+}
+
+static int overwriter; /* who led without telling anybody */
+static int reviver;    /* who came back with an older entry */
+
+static bool somebody_new_leads(struct net *net)
+{
+    for (int i = 0; i < net->n; i++) {
+        if (i != reviver && net->nodes[i].leads) overwriter = i;
+    }
+    return overwriter >= 0;
+}
+
+/* The entry of the earlier term is on a majority, the claim above it is not. */
+static bool old_entry_is_spread(struct net *net)
+{
+    if (!net->nodes[reviver].leads) return false;
+    int64_t last = net_info(net, reviver).last_index;
+    for (int i = 0; i < net->n; i++) {
+        bool other = i != reviver && net->nodes[i].raft != NULL;
+        if (other && raft_match(net->nodes[reviver].raft, net_id(i)) == last - 1) return true;
+    }
+    return false;
+}
+
+/* Raft's figure 8: an entry of an earlier term reaches a majority and is overwritten all the same,
+ * by a leader of a term in between. It must not have been taken for committed. */
+static void play_entry_of_an_earlier_term(int mutant, char violation[200])
+{
+    struct net *net = net_new(3, 5);
+    net->trace = getenv("MOONMQ_WALK_TRACE") != NULL;
+    net->options.append_entries_max = 1;
+    switch_mutant(mutant);
+    net_found(net);
+    reviver = net_leader(net);
+    overwriter = -1;
+    net_isolate(net, reviver, true);
+    assert_int_equal(net_propose_isr(net, reviver, (reviver + 1) % 3, false), STATUS_OK);
+    net_flush(net);
+    net_crash(net, reviver, false);
+    net_isolate(net, reviver, false);
+    assert_true(net_creep(net, somebody_new_leads));
+    net_isolate(net, overwriter, true);
+    net_flush(net);
+    net_crash(net, overwriter, false);
+    net_isolate(net, overwriter, false);
+    net_start(net, reviver);
+    assert_true(net_creep(net, old_entry_is_spread));
+    while (net->packet_count > 0) net_drop_packet(net, 0); /* its claim among them */
+    net_crash(net, reviver, true);
+    net_start(net, overwriter);
+    net_run(net, 10 * NET_T);
+    switch_mutant(0);
+    if (mutant == 0) assert_int_equal(net_leader(net), overwriter);
+    memcpy(violation, net->violation, 200);
+    net_free(net);
+}
+
+static void entry_of_an_earlier_term_is_not_committed_by_count(void **state)
+{
+    (void)state;
+    char violation[200];
+    play_entry_of_an_earlier_term(0, violation);
+    assert_string_equal(violation, "");
+#ifdef MOONMQ_MUTANTS
+    play_entry_of_an_earlier_term(24, violation);
+    print_message("M24: %s\n", violation);
+    assert_string_not_equal(violation, "");
+#endif
 }
 
 int main(void)
@@ -386,6 +520,14 @@ int main(void)
         cmocka_unit_test(three_replicas_never_break_a_promise),
         cmocka_unit_test(five_replicas_never_break_a_promise),
         cmocka_unit_test(founding_never_breaks_a_promise),
+        cmocka_unit_test(entry_of_an_earlier_term_is_not_committed_by_count),
+#ifdef MOONMQ_MUTANTS
+        cmocka_unit_test(walks_notice_a_forgotten_vote),
+        cmocka_unit_test(walks_notice_a_commit_going_back),
+        cmocka_unit_test(walks_notice_ignored_incarnations),
+        cmocka_unit_test(walks_notice_dropped_pre_votes),
+        cmocka_unit_test(walks_notice_votes_after_a_wipe),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
