@@ -7,11 +7,16 @@
 #include "base/assert.h"
 #include "log/log_store.h"
 #include "sim/checker_files.h"
-#include "sim/vote_watch.h"
+#include "sim/wire_watch.h"
+
+/* Setting a topic aside takes a worker some time. */
+#define MISSING_GRACE_US 5000000
 
 /* What was seen of one partition on one node, by one process of it. */
 struct copy_seen {
     uint32_t generation; /* of the process; 0: nothing yet */
+    uint32_t look;       /* number of the last look at which it was there */
+    int64_t missing_us;  /* since when it is not, though nobody deleted it; 0: it is there */
     int64_t high_watermark;
     int64_t log_end;
 };
@@ -30,29 +35,22 @@ struct sim_checker {
     struct sim_workload *workload;
     struct sim_group *group;
     struct sim_verdict *verdict;
-    struct sim_vote_watch *votes;
+    struct sim_wire_watch *votes;
     struct node_seen nodes[SIM_NODES_MAX];
     int32_t *epoch_leaders; /* by epoch; 0: nobody served in it yet */
     int32_t epoch_count;
+    int32_t epoch_max; /* the highest that anybody served in, and since when */
+    int64_t epoch_max_us;
+    uint32_t looks;
     int64_t *exposed; /* by log: highest high watermark of any serving leader */
     uint32_t exposed_count;
 };
-
-struct sim_checker *sim_checker_new(struct sim_workload *workload, struct sim_verdict *verdict)
-{
-    struct sim_checker *checker = sim_alloc(sizeof(*checker));
-    checker->workload = workload;
-    checker->group = workload->group;
-    checker->verdict = verdict;
-    checker->votes = sim_vote_watch_new(workload->group, verdict);
-    return checker;
-}
 
 void sim_checker_free(struct sim_checker *checker)
 {
     for (int i = 0; i < SIM_NODES_MAX; i++)
         sim_release(checker->nodes[i].copies);
-    sim_vote_watch_free(checker->votes);
+    sim_wire_watch_free(checker->votes);
     sim_release(checker->epoch_leaders);
     sim_release(checker->exposed);
     sim_release(checker);
@@ -61,7 +59,7 @@ void sim_checker_free(struct sim_checker *checker)
 void sim_checker_excuse(struct sim_checker *checker, int node)
 {
     checker->nodes[node].excused = true;
-    sim_vote_watch_excuse(checker->votes, node + 1);
+    sim_wire_watch_excuse(checker->votes, node + 1);
 }
 
 /* I8: one leader an epoch. */
@@ -79,6 +77,35 @@ static void look_at_claim(struct sim_checker *checker, int node, int32_t epoch)
         sim_verdict_fail(checker->verdict, "I8", "nodes %d and %d both serve in epoch %d",
                          checker->epoch_leaders[epoch], node + 1, epoch);
     checker->epoch_leaders[epoch] = node + 1;
+    if (epoch <= checker->epoch_max) return;
+    checker->epoch_max = epoch;
+    checker->epoch_max_us = checker->group->world->now_us;
+}
+
+/* F7: a leader that was stopped while another took over answers nobody with OK when it goes on. */
+static void answered_ok(void *context, const struct sim_call *call)
+{
+    struct sim_checker *checker = context;
+    const struct sim_node *node = call->node;
+    if (call->epoch >= checker->epoch_max || node->resumed_us < 0 ||
+        call->served_us < node->resumed_us || checker->epoch_max_us >= node->resumed_us)
+        return;
+    sim_verdict_fail(checker->verdict, "I8",
+                     "node %d, stopped while epoch %d began, answers OK in epoch %d",
+                     node->index + 1, checker->epoch_max, call->epoch);
+}
+
+struct sim_checker *sim_checker_new(struct sim_workload *workload, struct sim_verdict *verdict)
+{
+    struct sim_checker *checker = sim_alloc(sizeof(*checker));
+    checker->workload = workload;
+    checker->group = workload->group;
+    checker->verdict = verdict;
+    checker->epoch_max = -1;
+    workload->clients.answered_ok = answered_ok;
+    workload->clients.context = checker;
+    checker->votes = sim_wire_watch_new(workload->group, verdict);
+    return checker;
 }
 
 static struct copy_seen *copy_of(struct node_seen *seen, uint32_t log)
@@ -159,6 +186,8 @@ static void look_at_copy(struct sim_checker *checker, int node, const struct nod
                              node + 1, (long long)end, (long long)seen->high_watermark);
     }
     seen->generation = sim_machine_generation(machine);
+    seen->look = checker->looks;
+    seen->missing_us = 0;
     seen->high_watermark = high_watermark;
     seen->log_end = end;
     struct history_log *judged = &checker->workload->history.logs[log];
@@ -172,6 +201,31 @@ static void look_at_copy(struct sim_checker *checker, int node, const struct nod
                          node + 1, facts->epoch, name, (long long)end, (long long)*exposed);
     look_at_waited_on(checker, node, facts->waited_mask, topic, index, high_watermark);
     if (high_watermark > *exposed) *exposed = high_watermark;
+}
+
+/* I15: a partition that was here is gone: its topic was deleted, or set aside. */
+static void look_for_missing(struct sim_checker *checker, int index)
+{
+    struct node_seen *seen = &checker->nodes[index];
+    struct sim_machine *machine = checker->group->nodes[index].machine;
+    int64_t now_us = checker->group->world->now_us;
+    if (seen->excused) return;
+    for (uint32_t i = 0; i < seen->copy_count && i < checker->workload->history.log_count; i++) {
+        struct copy_seen *copy = &seen->copies[i];
+        const struct history_log *log = &checker->workload->history.logs[i];
+        char path[200], uid[UUID_TEXT_BYTES];
+        enum file_kind kind;
+        if (copy->look == 0 || copy->look == checker->looks || log->dropped) continue;
+        if (copy->missing_us == 0) copy->missing_us = now_us;
+        if (now_us - copy->missing_us < MISSING_GRACE_US) continue;
+        snprintf(path, sizeof(path), SIM_DATA_DIR "/quarantine/%s.%s", log->topic,
+                 uuid_format(&log->uid, uid));
+        if (file_kind(sim_machine_file_system(machine), path, &kind, NULL) != STATUS_OK)
+            sim_verdict_fail(checker->verdict, "I15",
+                             "%s/%d is gone from node %d, though nobody deleted it", log->topic,
+                             log->partition, index + 1);
+        copy->look = 0;
+    }
 }
 
 static void look_at_node(struct sim_checker *checker, int index)
@@ -203,10 +257,12 @@ static void look_at_node(struct sim_checker *checker, int index)
         for (uint32_t p = 0; p < topic_partition_count(topic); p++)
             look_at_copy(checker, index, &facts, topic, p, begins);
     }
+    look_for_missing(checker, index);
 }
 
 void sim_checker_look(struct sim_checker *checker)
 {
+    checker->looks++;
     for (int i = 0; i < checker->group->node_count; i++)
         look_at_node(checker, i);
 }

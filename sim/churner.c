@@ -107,6 +107,14 @@ static void note_uid(struct admin_call *call)
     if (topic != NULL) call->uid = *topic_uid(topic);
 }
 
+static void mark_log_dropped(struct sim_churner *churner, const struct uuid *uid)
+{
+    struct history *history = &churner->workload->history;
+    for (uint32_t i = 0; i < history->log_count; i++) {
+        if (uuid_equal(&history->logs[i].uid, uid)) history->logs[i].dropped = true;
+    }
+}
+
 static void admin_done(void *context, enum status status, const struct error *error)
 {
     struct admin_at_node *at_node = context;
@@ -181,6 +189,7 @@ static void serve_admin(struct sim_call *base)
     at_node->call = call;
     call->tried = true;
     note_uid(call);
+    if (call->act == ADMIN_DELETE) mark_log_dropped(call->churner, &call->uid);
     if (call->act == ADMIN_SEND) {
         serve_send(call, at_node);
         return;
@@ -231,14 +240,6 @@ static void data_topic_ended(struct admin_call *call, enum sim_call_end end)
     workload->topics_ready++;
     if (workload->topics_ready == workload->options.data_topics)
         sim_workload_topics_ready(workload);
-}
-
-static void mark_log_dropped(struct sim_churner *churner, const struct uuid *uid)
-{
-    struct history *history = &churner->workload->history;
-    for (uint32_t i = 0; i < history->log_count; i++) {
-        if (uuid_equal(&history->logs[i].uid, uid)) history->logs[i].dropped = true;
-    }
 }
 
 static void churn_topic_ended(struct admin_call *call, enum sim_call_end end)
@@ -328,6 +329,8 @@ static void admin_ended(struct sim_call *base, enum sim_call_end end)
             send_ended(call, end);
         else
             churn_topic_ended(call, end);
+        if (call->act != ADMIN_SEND && end == SIM_CALL_ANSWERED && base->status == STATUS_OK)
+            workload->admin_acknowledged++;
         pause_us = random_between(&workload->random, PAUSE_US_MIN, PAUSE_US_MAX);
     }
     if (workload->topics_ready == workload->options.data_topics &&

@@ -58,7 +58,7 @@ static void draw_group(struct sim_run *run)
     run->group.context = run;
 }
 
-static void draw_workload(struct sim_run *run)
+static void draw_workload(struct sim_run *run, bool churns)
 {
     struct random *random = &run->random;
     struct sim_workload_options options = {
@@ -72,7 +72,7 @@ static void draw_workload(struct sim_run *run)
         .records_max = (int)random_between(random, 1, 8),
         .value_bytes_max = (uint16_t)(20 << random_between(random, 0, 8)),
         .commits = random_below(random, 3) != 0,
-        .churns = random_below(random, 2) == 0,
+        .churns = churns || random_below(random, 2) == 0,
         .weak_acks = random_below(random, 3) == 0,
         .idle_spells = random_below(random, 3) == 0,
         .retention_bytes = random_below(random, 4) == 0 ? 60000 : 0,
@@ -199,7 +199,7 @@ void sim_run(const struct sim_run_options *options, struct sim_run_result *resul
     log_set_sink(log_line, run);
     log_set_level(options->trace ? LOG_DEBUG : LOG_ERROR);
     draw_group(run);
-    draw_workload(run);
+    draw_workload(run, options->scenario != NULL);
     run->checker = sim_checker_new(&run->workload, &run->verdict);
     sim_faults_init(&run->faults, &run->workload, run->checker, random_u64(&run->random),
                     options->only, options->without);

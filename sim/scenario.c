@@ -4,32 +4,272 @@
 
 #include "base/assert.h"
 
-#define SECOND_US 1000000
+#define SECOND_US   1000000
+#define FOUND_US    (20 * SECOND_US)
+#define TAKEOVER_US (8 * SECOND_US) /* election, claim and first service, with room */
 
 struct scenario {
     const char *name;
     void (*play)(struct sim_run *run);
 };
 
-/* A founded, loaded group; its leader. */
+/* A founded, loaded group; its leader. NULL: the run is over. */
 static struct sim_node *begin(struct sim_run *run)
 {
     for (int i = 0; i < run->group.node_count; i++)
         sim_node_start(&run->group.nodes[i]);
     sim_workload_start(&run->workload);
-    return sim_run_until_served(run, 20 * SECOND_US);
+    if (sim_run_until_served(run, FOUND_US) == NULL) return NULL;
+    if (!sim_run_for(run, 2 * SECOND_US)) return NULL;
+    return sim_run_until_served(run, TAKEOVER_US);
+}
+
+static void kill_and_keep_down(struct sim_run *run, int node, enum sim_death death)
+{
+    sim_node_kill(&run->group.nodes[node], death);
+    run->faults.restart_us[node] = INT64_MAX;
+}
+
+static void start_again(struct sim_run *run, int node)
+{
+    sim_node_start(&run->group.nodes[node]);
+}
+
+/* Waits until a node other than `old` serves. */
+static struct sim_node *until_other_serves(struct sim_run *run, const struct sim_node *old,
+                                           int64_t limit_us, const char *why)
+{
+    int64_t until_us = run->world.now_us + limit_us;
+    while (sim_run_for(run, 20000)) {
+        struct sim_node *leader = sim_group_leader(&run->group);
+        if (leader != NULL && leader != old) return leader;
+        if (run->world.now_us < until_us) continue;
+        sim_verdict_fail(&run->verdict, "I23", "%s: nobody took over from node %d within %.0f s",
+                         why, old->index + 1, (double)limit_us / SECOND_US);
+        return NULL;
+    }
+    return NULL;
+}
+
+static int another(const struct sim_run *run, int node)
+{
+    return (node + 1) % run->group.node_count;
 }
 
 /* Nothing goes wrong: founding, load, rest. */
 static void play_calm(struct sim_run *run)
 {
+    if (begin(run) == NULL || !sim_run_for(run, 10 * SECOND_US)) return;
+    sim_run_settle(run);
+}
+
+/* F1: the leader's process dies, again and again, some of them twice within 50 ms. */
+static void play_leader_kills(struct sim_run *run)
+{
     if (begin(run) == NULL) return;
-    if (!sim_run_for(run, 10 * SECOND_US)) return;
+    for (int i = 0; i < 12; i++) {
+        struct sim_node *leader = sim_run_until_served(run, 2 * TAKEOVER_US);
+        if (leader == NULL) return;
+        sim_node_kill(leader, i % 3 == 2 ? SIM_DEATH_POWER : SIM_DEATH_KILL);
+        run->faults.restart_us[leader->index] = run->world.now_us + 50000;
+        if (!sim_run_for(run, random_between(&run->random, 10000, 2 * SECOND_US))) return;
+    }
+    sim_run_settle(run);
+}
+
+/* F5, F26: all lose power within 100 ms and come back in some order, staggered. */
+static void play_power_cut_all(struct sim_run *run)
+{
+    if (begin(run) == NULL) return;
+    for (int round = 0; round < 4; round++) {
+        for (int i = 0; i < run->group.node_count; i++) {
+            kill_and_keep_down(run, i, SIM_DEATH_POWER);
+            if (!sim_run_for(run, random_between(&run->random, 0, 30000))) return;
+        }
+        int first = (int)random_below(&run->random, (uint64_t)run->group.node_count);
+        for (int i = 0; i < run->group.node_count; i++) {
+            start_again(run, (first + i) % run->group.node_count);
+            if (!sim_run_for(run, random_between(&run->random, 0, 3 * SECOND_US))) return;
+        }
+        if (sim_run_until_served(run, 30 * SECOND_US) == NULL) return;
+        if (!sim_run_for(run, SECOND_US)) return;
+    }
+    sim_run_settle(run);
+}
+
+/* F7: the leader stands still while another takes over, and goes on with requests queued. */
+static void play_paused_leader(struct sim_run *run)
+{
+    if (begin(run) == NULL) return;
+    for (int round = 0; round < 4; round++) {
+        struct sim_node *leader = sim_run_until_served(run, TAKEOVER_US);
+        if (leader == NULL) return;
+        sim_machine_pause(leader->machine, false);
+        if (until_other_serves(run, leader, TAKEOVER_US, "paused leader") == NULL) return;
+        if (!sim_run_for(run, random_between(&run->random, 0, 2 * SECOND_US))) return;
+        sim_machine_resume(leader->machine);
+        if (!sim_run_for(run, 2 * SECOND_US)) return;
+    }
+    sim_run_settle(run);
+}
+
+/* F14, KAFKA-15489: followers cannot connect to the leader, though it reaches them. */
+static void play_no_fetches(struct sim_run *run)
+{
+    struct sim_node *leader = begin(run);
+    if (leader == NULL) return;
+    for (int i = 0; i < run->group.node_count; i++) {
+        if (i == leader->index) continue;
+        sim_network_path(run->group.network, i + 1, leader->index + 1)->clogged = true;
+        sim_network_reset(run->group.network, i + 1, leader->index + 1);
+    }
+    if (until_other_serves(run, leader, TAKEOVER_US, "nobody fetches") == NULL) return;
+    sim_run_settle(run);
+}
+
+/* F43: the leader's disk finishes nothing any more. */
+static void play_stalled_leader(struct sim_run *run)
+{
+    struct sim_node *leader = begin(run);
+    if (leader == NULL) return;
+    sim_machine_set_stall(
+        leader->machine,
+        &(struct sim_stall){.until_us = INT64_MAX,
+                            .lanes = 1u << EXECUTOR_LANE_DISK | 1u << EXECUTOR_LANE_BACKGROUND,
+                            .before_run = random_below(&run->random, 2) == 0});
+    if (until_other_serves(run, leader, TAKEOVER_US, "stalled disk") == NULL) return;
+    if (!sim_run_for(run, 2 * SECOND_US)) return;
+    sim_run_settle(run);
+}
+
+/* F37, T61: two of three hold what is acknowledged; one of them dies, the other is wiped. The
+ * third knows nothing of the smaller set: it must not lead with the wiped one's vote. */
+static void play_wiped_voter(struct sim_run *run)
+{
+    struct sim_node *leader = begin(run);
+    if (leader == NULL) return;
+    int behind = another(run, leader->index), other = another(run, behind);
+    if (run->group.node_count == 5) {
+        int fourth = another(run, other), fifth = another(run, fourth);
+        kill_and_keep_down(run, fifth, SIM_DEATH_KILL);
+        (void)fourth;
+    }
+    kill_and_keep_down(run, behind, SIM_DEATH_KILL);
+    if (!sim_run_for(run, 4 * SECOND_US)) return;
+    leader = sim_run_until_served(run, TAKEOVER_US);
+    if (leader == NULL) return;
+    other = leader->index == other ? run->group.node_count - 1 : other;
+    if (other == leader->index || other == behind) other = another(run, leader->index);
+    if (other == behind) other = another(run, other);
+    for (int i = 0; i < run->group.node_count; i++) {
+        if (i != behind) kill_and_keep_down(run, i, SIM_DEATH_KILL);
+    }
+    sim_checker_excuse(run->checker, other);
+    sim_disk_wipe(sim_machine_disk(run->group.nodes[other].machine));
+    start_again(run, other);
+    start_again(run, behind);
+    if (!sim_run_for(run, random_between(&run->random, 3, 20) * SECOND_US)) return;
+    sim_run_settle(run);
+}
+
+/* F47: one replica is configured with a list of members two apart from the others'. */
+static void play_member_lists(struct sim_run *run)
+{
+    if (run->group.node_count != 5) {
+        play_calm(run);
+        return;
+    }
+    if (begin(run) == NULL) return;
+    int odd = (int)random_below(&run->random, 5);
+    kill_and_keep_down(run, odd, SIM_DEATH_KILL);
+    run->group.nodes[odd].members_mask =
+        0x1f & ~(1u << another(run, odd)) & ~(1u << another(run, another(run, odd)));
+    start_again(run, odd);
+    if (!sim_run_for(run, 6 * SECOND_US)) return;
+    kill_and_keep_down(run, odd, SIM_DEATH_KILL);
+    run->group.nodes[odd].members_mask = 0x1f;
+    start_again(run, odd);
+    sim_run_settle(run);
+}
+
+/* F53: whoever leads dies soon after each acknowledged change of a topic. */
+static void play_admin_then_kill(struct sim_run *run)
+{
+    if (begin(run) == NULL) return;
+    for (int round = 0; round < 25; round++) {
+        struct sim_node *leader = sim_run_until_served(run, TAKEOVER_US);
+        if (leader == NULL) return;
+        uint64_t before = run->workload.admin_acknowledged;
+        for (int i = 0; i < 2000 && run->workload.admin_acknowledged == before; i++) {
+            if (!sim_run_for(run, 2000)) return;
+        }
+        leader = sim_group_leader(&run->group);
+        if (leader == NULL) continue;
+        sim_node_kill(leader,
+                      random_below(&run->random, 2) == 0 ? SIM_DEATH_POWER : SIM_DEATH_KILL);
+        run->faults.restart_us[leader->index] = run->world.now_us + 3 * SECOND_US;
+    }
+    sim_run_settle(run);
+}
+
+/* T56: replicas with different terms and log lengths must still elect somebody: each is cut off in
+ * turn, so that terms drift apart, then all but a majority stay away. */
+static void play_drifting_terms(struct sim_run *run)
+{
+    if (begin(run) == NULL) return;
+    for (int round = 0; round < 6; round++) {
+        struct sim_node *leader = sim_run_until_served(run, 2 * TAKEOVER_US);
+        if (leader == NULL) return;
+        for (int i = 0; i < run->group.node_count; i++) {
+            if (i != leader->index) sim_group_cut(&run->group, leader->index, i, true);
+        }
+        if (!sim_run_for(run, random_between(&run->random, 200000, 5 * SECOND_US))) return;
+        kill_and_keep_down(run, another(run, leader->index), SIM_DEATH_KILL);
+        sim_group_heal_network(&run->group);
+        if (sim_run_until_served(run, 2 * TAKEOVER_US) == NULL) return;
+        start_again(run, another(run, leader->index));
+    }
+    sim_run_settle(run);
+}
+
+/* T15, I10, I14: followers leave one by one until too few are left, under load; then the leader
+ * loses its process, and each of the others comes back first in turn. */
+static void play_below_minimum(struct sim_run *run)
+{
+    struct sim_node *leader = begin(run);
+    if (leader == NULL) return;
+    for (int round = 0; round < 3; round++) {
+        leader = sim_run_until_served(run, 2 * TAKEOVER_US);
+        if (leader == NULL) return;
+        for (int i = 0; i < run->group.node_count; i++) {
+            if (i == leader->index) continue;
+            sim_node_kill(&run->group.nodes[i], SIM_DEATH_KILL);
+            run->faults.restart_us[i] = INT64_MAX;
+            if (!sim_run_for(run, random_between(&run->random, 100000, SECOND_US))) return;
+        }
+        if (!sim_run_for(run, random_between(&run->random, 0, 2 * SECOND_US))) return;
+        kill_and_keep_down(run, leader->index, SIM_DEATH_KILL);
+        for (int i = 0; i < run->group.node_count; i++) {
+            if (i != leader->index) start_again(run, i);
+        }
+        if (!sim_run_for(run, random_between(&run->random, 1, 4) * SECOND_US)) return;
+        start_again(run, leader->index);
+    }
     sim_run_settle(run);
 }
 
 static const struct scenario scenarios[] = {
     {"calm", play_calm},
+    {"leader-kills", play_leader_kills},
+    {"power-cut-all", play_power_cut_all},
+    {"paused-leader", play_paused_leader},
+    {"no-fetches", play_no_fetches},
+    {"stalled-leader", play_stalled_leader},
+    {"wiped-voter", play_wiped_voter},
+    {"member-lists", play_member_lists},
+    {"admin-then-kill", play_admin_then_kill},
+    {"drifting-terms", play_drifting_terms},
+    {"below-minimum", play_below_minimum},
 };
 
 static const struct scenario *find_scenario(const char *name)

@@ -142,6 +142,7 @@ static void call_is_served(struct sim_event *event)
     const struct group_view *view = broker_group_view(call->node->broker);
     call->leader_id = view->leader_id;
     call->epoch = view->epoch;
+    call->served_us = call->clients->group->world->now_us;
     call->serve(call);
 }
 
@@ -150,6 +151,8 @@ void sim_call_done(struct sim_call *call)
     const struct group_view *view = broker_group_view(call->node->broker);
     call->leader_id = view->leader_id;
     call->epoch = view->epoch;
+    if (call->status == STATUS_OK && call->clients->answered_ok != NULL)
+        call->clients->answered_ok(call->clients->context, call);
     sim_machine_unhang(call->node->machine, &call->resource);
     call->at_node = false;
     call_return(call, SIM_CALL_ANSWERED);

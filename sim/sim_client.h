@@ -13,11 +13,16 @@
 
 enum sim_call_end { SIM_CALL_ANSWERED, SIM_CALL_REFUSED, SIM_CALL_CLOSED, SIM_CALL_TIMED_OUT };
 
+struct sim_call;
+
 struct sim_clients {
     struct sim_group *group;
     bool cut[SIM_CLIENTS_MAX][SIM_NODES_MAX]; /* this client does not reach that node */
     int64_t last_arrival_us[SIM_CLIENTS_MAX][SIM_NODES_MAX];
     int64_t delay_us_min, delay_us_max;
+    /* Called inside the process for each answer that says OK. */
+    void (*answered_ok)(void *context, const struct sim_call *call);
+    void *context;
     struct sim_call *calls; /* all there are */
     uint64_t next_number;
 };
@@ -35,6 +40,7 @@ struct sim_call {
     enum status status;
     int32_t leader_id, epoch; /* what that broker believed; -1 */
     /* sim_client.c's */
+    int64_t served_us; /* when the process was given it */
     struct sim_event event, timeout;
     struct sim_resource resource;
     bool in_flight, at_node, waiting;

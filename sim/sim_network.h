@@ -44,7 +44,7 @@ struct sim_network_counts {
 
 /* Called for each answer as it leaves its server: for checks on what was promised to whom. */
 struct sim_answer_seen {
-    int server_id, client_id;
+    int server_id, client_id; /* client 0: a replay, or the rig itself */
     const char *path;
     int status;
     struct slice request, answer;

@@ -17,6 +17,7 @@ static void node_died(void *context, struct sim_machine *machine, enum sim_death
     node->node = NULL;
     node->running = false;
     node->stopping = false;
+    node->resumed_us = -1;
     node->down_since_us = sim_machine_world(machine)->now_us;
     if (node->group->node_died != NULL) node->group->node_died(node->group->context, node);
 }
@@ -24,7 +25,9 @@ static void node_died(void *context, struct sim_machine *machine, enum sim_death
 static void node_gap(void *context, int64_t gap_us)
 {
     struct sim_node *node = context;
-    if (node->node != NULL && node->running) node_loop_gap(node->node, gap_us);
+    if (node->node == NULL || !node->running) return;
+    if (gap_us > node->group->config.heartbeat_us) node->resumed_us = node->group->world->now_us;
+    node_loop_gap(node->node, gap_us);
 }
 
 void sim_node_init(struct sim_node *node, struct sim_group *group, int index)
@@ -33,6 +36,7 @@ void sim_node_init(struct sim_node *node, struct sim_group *group, int index)
     memset(node, 0, sizeof(*node));
     node->group = group;
     node->index = index;
+    node->resumed_us = -1;
     node->members_mask = (1u << group->node_count) - 1;
     snprintf(address, sizeof(address), "node%d:%d", index + 1, REPLICATION_PORT);
     struct sim_machine_options options = {.id = index + 1, .address = address};

@@ -28,6 +28,7 @@ struct sim_node {
     struct error start_error;  /* of the last refusal */
     uint32_t members_mask;     /* bit i: node i is on this node's list (all, usually) */
     int64_t down_since_us;
+    int64_t resumed_us; /* of the last gap that its clock showed; -1: none yet */
 };
 
 void sim_node_init(struct sim_node *node, struct sim_group *group, int index);

@@ -329,22 +329,24 @@ static void server_send_answer(struct sim_connection *connection, int status,
                                const struct slice *parts, size_t part_count,
                                const struct sim_request *request)
 {
-    if (connection->end[SIM_SIDE_CLIENT] == NULL) {
-        sim_server_disconnected(connection); /* a replay: nobody reads the answer */
-        return;
-    }
     struct sim_network *network = connection->network;
+    struct sim_endpoint *client = connection->end[SIM_SIDE_CLIENT];
     struct sim_body *body = sim_body_new(parts, part_count);
     if (request != NULL && network->seen != NULL) {
         const struct sim_answer_seen seen = {
             .server_id = connection->end[SIM_SIDE_SERVER]->id,
-            .client_id = connection->end[SIM_SIDE_CLIENT]->id,
+            .client_id = client == NULL ? 0 : client->id,
             .path = request->endpoint->routes[request->route].path,
             .status = status,
             .request = {request->body->data, request->body->bytes},
             .answer = {body->data, body->bytes},
         };
         network->seen(network->seen_context, &seen);
+    }
+    if (client == NULL) {
+        sim_body_unref(body);
+        sim_server_disconnected(connection); /* a replay: nobody reads the answer */
+        return;
     }
     struct sim_segment *segment =
         sim_connection_send(connection, SIM_SIDE_SERVER, SIM_SEGMENT_ANSWER, body->bytes);

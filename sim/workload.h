@@ -65,7 +65,8 @@ struct sim_workload {
     struct sim_committer *committer;
     struct sim_churner *churner;
     int producer_count, consumer_count;
-    uint64_t active_faults; /* bits, set by faults.c */
+    uint64_t admin_acknowledged; /* changes of churn topics */
+    uint64_t active_faults;      /* bits, set by faults.c */
     /* Requests sent while a fault was active, for the coverage table; the last column: none was. */
     uint64_t coverage[SIM_REQUEST_KIND_COUNT][SIM_FAULT_COLUMNS];
 };

@@ -1,10 +1,12 @@
-#include "sim/vote_watch.h"
+#include "sim/wire_watch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/uuid.h"
 
+#define FETCH_HEADER_BYTES     116
+#define FETCH_MAGIC            0x4d4d5146u /* MMQF */
 #define INCARNATION_TEXT_BYTES (UUID_TEXT_BYTES - 1)
 
 struct vote_seen {
@@ -14,16 +16,25 @@ struct vote_seen {
     int candidate;
 };
 
+/* The last sequence number taken of a session, one for each kind of request. */
+struct session_seen {
+    int server;
+    uint64_t session;
+    uint64_t sequence[2];
+};
+
 struct term_seen {
     char incarnation[INCARNATION_TEXT_BYTES];
     int64_t term;
 };
 
-struct sim_vote_watch {
+struct sim_wire_watch {
     struct sim_group *group;
     struct sim_verdict *verdict;
     struct vote_seen *votes;
     size_t count, capacity;
+    struct session_seen *sessions;
+    size_t session_count, session_capacity;
     struct term_seen terms[SIM_NODES_MAX];
     uint32_t excused; /* by replica id */
 };
@@ -51,7 +62,7 @@ static bool says(struct slice body, const char *text)
     return memmem(body.data, body.bytes, text, strlen(text)) != NULL;
 }
 
-static void note_vote(struct sim_vote_watch *watch, int voter, const char *incarnation,
+static void note_vote(struct sim_wire_watch *watch, int voter, const char *incarnation,
                       int64_t term, int candidate)
 {
     for (size_t i = 0; i < watch->count; i++) {
@@ -76,7 +87,7 @@ static void note_vote(struct sim_vote_watch *watch, int voter, const char *incar
     memcpy(vote->incarnation, incarnation, INCARNATION_TEXT_BYTES);
 }
 
-static void note_term(struct sim_vote_watch *watch, int replica, const char *incarnation,
+static void note_term(struct sim_wire_watch *watch, int replica, const char *incarnation,
                       int64_t term)
 {
     struct term_seen *seen = &watch->terms[replica - 1];
@@ -87,11 +98,57 @@ static void note_term(struct sim_vote_watch *watch, int replica, const char *inc
     seen->term = term;
 }
 
+/* replication-wire.md S6: header of fetch and progress. */
+static void watch_session(struct sim_wire_watch *watch, const struct sim_answer_seen *seen)
+{
+    const uint8_t *header = seen->request.data;
+    if (seen->request.bytes < FETCH_HEADER_BYTES || load_u32(header) != FETCH_MAGIC) return;
+    uint64_t session = load_u64(header + 24), sequence = load_u64(header + 32);
+    size_t kind = header[5] == 1 ? 0 : 1;
+    if (session == 0) return; /* it opens one */
+    struct session_seen *found = NULL;
+    for (size_t i = watch->session_count; i > 0 && found == NULL; i--) {
+        struct session_seen *at = &watch->sessions[i - 1];
+        if (at->server == seen->server_id && at->session == session) found = at;
+    }
+    if (found == NULL) {
+        if (watch->session_count == watch->session_capacity) {
+            watch->session_capacity =
+                watch->session_capacity == 0 ? 16 : 2 * watch->session_capacity;
+            watch->sessions =
+                sim_grow(watch->sessions, watch->session_capacity * sizeof(watch->sessions[0]));
+        }
+        found = &watch->sessions[watch->session_count++];
+        *found = (struct session_seen){.server = seen->server_id, .session = session};
+    }
+    if (sequence <= found->sequence[kind])
+        sim_verdict_fail(watch->verdict, "I14", "node %d takes %s %llu of a session after %llu",
+                         seen->server_id, kind == 0 ? "fetch" : "progress",
+                         (unsigned long long)sequence, (unsigned long long)found->sequence[kind]);
+    found->sequence[kind] = sequence;
+}
+
+/* How many members one list has and the other has not. */
+static int lists_apart(const struct sim_wire_watch *watch, int a_id, int b_id)
+{
+    return __builtin_popcount(watch->group->nodes[a_id - 1].members_mask ^
+                              watch->group->nodes[b_id - 1].members_mask);
+}
+
 static void watch_answer(void *context, const struct sim_answer_seen *seen)
 {
-    struct sim_vote_watch *watch = context;
+    struct sim_wire_watch *watch = context;
     int64_t term;
-    if (seen->status != 200 || strncmp(seen->path, "/replication/raft/", 18) != 0) return;
+    if (seen->status != 200) return;
+    if (seen->client_id > 0 && lists_apart(watch, seen->server_id, seen->client_id) > 1)
+        sim_verdict_fail(watch->verdict, "I14",
+                         "node %d grants %s to node %d, whose list of members differs by %d",
+                         seen->server_id, seen->path, seen->client_id,
+                         lists_apart(watch, seen->server_id, seen->client_id));
+    if (strcmp(seen->path, "/replication/fetch") == 0 ||
+        strcmp(seen->path, "/replication/progress") == 0)
+        watch_session(watch, seen);
+    if (seen->client_id == 0 || strncmp(seen->path, "/replication/raft/", 18) != 0) return;
     const char *incarnation = find_after(seen->answer, "\"incarnation\":\"");
     if (incarnation == NULL || (watch->excused & 1u << seen->server_id) != 0) return;
     if (!find_integer(seen->answer, "\"term\":", &term)) return;
@@ -106,23 +163,24 @@ static void watch_answer(void *context, const struct sim_answer_seen *seen)
         note_vote(watch, seen->client_id, asker, term, seen->client_id);
 }
 
-struct sim_vote_watch *sim_vote_watch_new(struct sim_group *group, struct sim_verdict *verdict)
+struct sim_wire_watch *sim_wire_watch_new(struct sim_group *group, struct sim_verdict *verdict)
 {
-    struct sim_vote_watch *watch = sim_alloc(sizeof(*watch));
+    struct sim_wire_watch *watch = sim_alloc(sizeof(*watch));
     watch->group = group;
     watch->verdict = verdict;
     sim_network_watch(group->network, watch_answer, watch);
     return watch;
 }
 
-void sim_vote_watch_free(struct sim_vote_watch *watch)
+void sim_wire_watch_free(struct sim_wire_watch *watch)
 {
     sim_network_watch(watch->group->network, NULL, NULL);
     sim_release(watch->votes);
+    sim_release(watch->sessions);
     sim_release(watch);
 }
 
-void sim_vote_watch_excuse(struct sim_vote_watch *watch, int replica_id)
+void sim_wire_watch_excuse(struct sim_wire_watch *watch, int replica_id)
 {
     watch->excused |= 1u << replica_id;
 }
