@@ -1,4 +1,5 @@
-/* log_store.h: all partition logs of a DataDir: recovery, group commit, and the small files beside them.
+/* log_store.h: all partition logs of a DataDir: recovery, group commit, and the small files beside
+ * them.
  *
  * Group commit: at most one commit is in flight. It takes everything queued when it starts, writes
  * and syncs it on a worker, and when it is done moves each log's durable offset; what was queued
@@ -20,8 +21,8 @@ struct log_store_handlers {
     void (*durable)(void *context, struct partition_log *log);
     /* A log failed (write or sync error). Called once. */
     void (*failed)(void *context, struct partition_log *log, const struct error *error);
-    /* Bytes to keep as the producer snapshot of a segment that begins at `base_offset` (all records below it
-     * applied, nothing above): appended to `out`. May be NULL. */
+    /* Bytes to keep as the producer snapshot of a segment that begins at `base_offset` (all records
+     * below it applied, nothing above): appended to `out`. May be NULL. */
     void (*snapshot)(void *context, struct partition_log *log, int64_t base_offset,
                      struct buffer *out);
     void *context;
@@ -31,16 +32,16 @@ struct log_store_options {
     struct executor *executor;
     struct loop *loop;
     const char *data_dir;
-    size_t cache_bytes_max;          /* recent batches kept in memory, all logs together */
-    size_t unsynced_bytes_max;       /* appends wait (STATUS_AGAIN) beyond this */
+    size_t cache_bytes_max;    /* recent batches kept in memory, all logs together */
+    size_t unsynced_bytes_max; /* appends wait (STATUS_AGAIN) beyond this */
     struct log_store_handlers handlers;
 };
 
 struct log_store *log_store_new(const struct log_store_options *options);
 void log_store_free(struct log_store *store);
 
-/* Worker, once, before anything else: reads the small files. Damaged ones are rebuilt from the batches
- * (epochs) or begun anew (offsets, positions), and said so in the log. */
+/* Worker, once, before anything else: reads the small files. Damaged ones are rebuilt from the
+ * batches (epochs) or begun anew (offsets, positions), and said so in the log. */
 STATUS_MUST_CHECK
 enum status log_store_load(struct log_store *store, struct error *error);
 
@@ -53,20 +54,20 @@ struct log_identity {
 /* What recovery found. */
 struct log_recovery {
     bool had_files;
-    int64_t cut_bytes;               /* torn tail removed */
+    int64_t cut_bytes; /* torn tail removed */
     bool quarantined;
     int64_t quarantine_from, quarantine_to;
     int64_t scanned_bytes;
     bool epochs_rebuilt;
 };
-/* Worker: recovers the partition's files (from the last known-good point on, CRCs checked; running it twice
- * gives the same bytes), or finds none. STATUS_IO leaves a log in state FAILED in *out. */
+/* Worker: recovers the partition's files (from the last known-good point on, CRCs checked; running
+ * it twice gives the same bytes), or finds none. STATUS_IO leaves a log in state FAILED in *out. */
 STATUS_MUST_CHECK
 enum status log_store_recover(struct log_store *store, const struct log_identity *identity,
                               const struct log_config *config, struct partition_log **out,
                               struct log_recovery *recovery, struct error *error);
-/* Worker: the newest valid producer snapshot at or below the log end, and then every batch from its offset on
- * (without a snapshot: from the log start). `each` gets whole batches; false stops. */
+/* Worker: the newest valid producer snapshot at or below the log end, and then every batch from its
+ * offset on (without a snapshot: from the log start). `each` gets whole batches; false stops. */
 typedef bool (*log_batch_fn)(void *context, const uint8_t *batch, size_t bytes);
 STATUS_MUST_CHECK
 enum status log_store_scan_producers(struct partition_log *log, struct buffer *snapshot,
@@ -77,20 +78,20 @@ enum status log_store_scan(struct partition_log *log, int64_t from, int64_t to, 
                            void *context, struct error *error);
 
 /* Loop: a new, empty partition; no I/O until its first append. */
-struct partition_log *log_store_create(struct log_store *store,
-                                       const struct log_identity *identity,
+struct partition_log *log_store_create(struct log_store *store, const struct log_identity *identity,
                                        const struct log_config *config);
-/* Takes the log out of the store and frees it when its jobs are done; then its files are removed, or
- * (set_aside) moved to quarantine/<topic>.<uid>/<partition>. `done` may be NULL. */
+/* Takes the log out of the store and frees it when its jobs are done; then its files are removed,
+ * or (set_aside) moved to quarantine/<topic>.<uid>/<partition>. `done` may be NULL. */
 void log_store_drop(struct log_store *store, struct partition_log *log, bool set_aside,
                     log_done_fn done, void *context);
 
-/* As log_store_drop, but the files stay: log_store_recover() may open them again (a copy that failed for
- * want of space resumes so). What was queued and is not durable is given up. */
+/* As log_store_drop, but the files stay: log_store_recover() may open them again (a copy that
+ * failed for want of space resumes so). What was queued and is not durable is given up. */
 void log_store_close(struct log_store *store, struct partition_log *log, log_done_fn done,
                      void *context);
 
-/* Everything appended, assigned and noted before this call is durable when `done` is called with STATUS_OK. */
+/* Everything appended, assigned and noted before this call is durable when `done` is called with
+ * STATUS_OK. */
 void log_store_flush(struct log_store *store, log_done_fn done, void *context);
 /* As flush, and writes high watermarks and log starts: at a clean stop. */
 void log_store_stop(struct log_store *store, log_done_fn done, void *context);
@@ -101,7 +102,7 @@ int64_t log_store_commit_started_us(const struct log_store *store);
 
 struct log_store_stats {
     uint64_t commits, commit_files, appended_bytes, synced_position_writes, cold_reads;
-    uint64_t corrupt_ranges;         /* quarantined since the start, by recovery or by a read */
+    uint64_t corrupt_ranges; /* quarantined since the start, by recovery or by a read */
     int64_t last_commit_us, max_commit_us;
 };
 void log_store_stats(const struct log_store *store, struct log_store_stats *out);

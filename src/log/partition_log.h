@@ -1,13 +1,13 @@
 /* partition_log.h: one partition's log: segments of RecordBatch v2, kept byte for byte.
  *
- * Offsets: log_start <= durable <= log_end. An append is in memory at once and queued for the store's
- * next group commit (log_store.h); durable moves when that commit is synced: every byte below it,
- * the file's directory entry and the epoch history up to it. Recent batches are read from memory,
- * older ones from disk with their CRC checked once per residence.
- * States: OPEN -> BUSY (truncating or resetting: no appends) -> OPEN; any -> FAILED (sticky until
- * reopened: an error from write or sync is never retried). A corrupt range below the synced
- * position is quarantined: reads into it give STATUS_CORRUPT, the rest stays readable.
- * Thread: loop, but for functions marked "worker". Files: design.md, "The log on disk".        */
+ * Offsets: log_start <= durable <= log_end. An append is in memory at once and queued for the
+ * store's next group commit (log_store.h); durable moves when that commit is synced: every byte
+ * below it, the file's directory entry and the epoch history up to it. Recent batches are read from
+ * memory, older ones from disk with their CRC checked once per residence. States: OPEN -> BUSY
+ * (truncating or resetting: no appends) -> OPEN; any -> FAILED (sticky until reopened: an error
+ * from write or sync is never retried). A corrupt range below the synced position is quarantined:
+ * reads into it give STATUS_CORRUPT, the rest stays readable. Thread: loop, but for functions
+ * marked "worker". Files: design.md, "The log on disk".        */
 #ifndef MOONMQ_LOG_PARTITION_LOG_H
 #define MOONMQ_LOG_PARTITION_LOG_H
 
@@ -24,16 +24,16 @@ struct partition_log;
 
 /* What a topic's configuration says about its files. -1 = no limit. */
 struct log_config {
-    int64_t segment_bytes;           /* roll before a segment would exceed this */
+    int64_t segment_bytes; /* roll before a segment would exceed this */
     int64_t segment_ms;
     int64_t index_interval_bytes;
     int64_t retention_ms, retention_bytes;
-    bool delete_old;                 /* cleanup.policy has delete */
-    bool compacted;                  /* cleanup.policy has compact: gaps between offsets are legal */
+    bool delete_old; /* cleanup.policy has delete */
+    bool compacted;  /* cleanup.policy has compact: gaps between offsets are legal */
 };
 
 const char *partition_log_topic(const struct partition_log *log);
-int32_t partition_log_partition(const struct partition_log *log);        /* 0-based */
+int32_t partition_log_partition(const struct partition_log *log); /* 0-based */
 /* For logs and errors: "orders/3". Valid as long as the log. */
 const char *partition_log_name(const struct partition_log *log);
 /* The owner's pointer (broker's struct partition). */
@@ -44,7 +44,7 @@ void partition_log_configure(struct partition_log *log, const struct log_config 
 int64_t partition_log_start_offset(const struct partition_log *log);
 int64_t partition_log_end_offset(const struct partition_log *log);
 int64_t partition_log_durable_offset(const struct partition_log *log);
-int64_t partition_log_bytes(const struct partition_log *log);            /* on disk + queued */
+int64_t partition_log_bytes(const struct partition_log *log); /* on disk + queued */
 uint32_t partition_log_segment_count(const struct partition_log *log);
 const struct epoch_history *partition_log_epochs(const struct partition_log *log);
 int64_t partition_log_max_timestamp_ms(const struct partition_log *log); /* -1: empty */
@@ -53,8 +53,8 @@ bool partition_log_busy(const struct partition_log *log);
 /* Quarantined range of offsets, if there is one. */
 bool partition_log_quarantined(const struct partition_log *log, int64_t *from, int64_t *to);
 
-/* Appends whole batches whose base offsets and leader epochs are already filled in, the first at the
- * log end (a gap only if `allow_gap`: compacted topics). One reference to `batches` is taken.
+/* Appends whole batches whose base offsets and leader epochs are already filled in, the first at
+ * the log end (a gap only if `allow_gap`: compacted topics). One reference to `batches` is taken.
  * `batches` holds one or more whole, validated batches; epochs may not fall below the latest, and
  * new ones are recorded in the history at their first offset.
  * STATUS_OK             readable at once, durable later
@@ -65,23 +65,24 @@ STATUS_MUST_CHECK
 enum status partition_log_append(struct partition_log *log, struct shared_bytes *batches,
                                  bool allow_gap, struct error *error);
 
-/* Records that `epoch` begins at `start_offset` (the log end, or where the leader says), though nothing may
- * be written in it. Durable with the next commit. */
+/* Records that `epoch` begins at `start_offset` (the log end, or where the leader says), though
+ * nothing may be written in it. Durable with the next commit. */
 void partition_log_assign_epoch(struct partition_log *log, int32_t epoch, int64_t start_offset);
 
-/* A read. In: offset .. at_least_one. Out: pieces (whole batches, the first containing `offset`). */
+/* A read. In: offset .. at_least_one. Out: pieces (whole batches, the first containing `offset`).
+ */
 #define LOG_READ_PIECES_MAX 64
 struct log_piece {
-    struct shared_bytes *shared;     /* one reference each, owned by the read */
+    struct shared_bytes *shared; /* one reference each, owned by the read */
     uint32_t at, bytes;
 };
 struct log_read;
 typedef void (*log_read_fn)(void *context, struct log_read *read);
 struct log_read {
     int64_t offset;
-    int64_t limit_offset;            /* only batches wholly below this */
+    int64_t limit_offset; /* only batches wholly below this */
     uint32_t bytes_max;
-    bool at_least_one;               /* the first batch may exceed bytes_max */
+    bool at_least_one; /* the first batch may exceed bytes_max */
     log_read_fn done;
     void *context;
     /* out */
@@ -90,7 +91,7 @@ struct log_read {
     struct log_piece pieces[LOG_READ_PIECES_MAX];
     uint32_t piece_count;
     uint32_t bytes;
-    int64_t next_offset;             /* one past the last batch given; = offset when empty */
+    int64_t next_offset; /* one past the last batch given; = offset when empty */
     bool cancelled;
     void *private_state;
 };
@@ -101,15 +102,16 @@ enum status partition_log_read(struct partition_log *log, struct log_read *read)
 /* Drops the references. */
 void log_read_release(struct log_read *read);
 
-/* First record with timestamp >= `timestamp_ms` below limit_offset, or with -3 semantics (`want_max`) the
- * record with the largest timestamp. done: status OK with offset/timestamp/epoch, offset -1: none. */
+/* First record with timestamp >= `timestamp_ms` below limit_offset, or with -3 semantics
+ * (`want_max`) the record with the largest timestamp. done: status OK with offset/timestamp/epoch,
+ * offset -1: none. */
 struct log_time_lookup;
 typedef void (*log_time_lookup_fn)(void *context, struct log_time_lookup *lookup);
 struct log_time_lookup {
     int64_t timestamp_ms;
     bool want_max;
     int64_t limit_offset;
-    log_time_lookup_fn done;         /* always called, later */
+    log_time_lookup_fn done; /* always called, later */
     void *context;
     enum status status;
     int64_t found_offset, found_timestamp_ms;
@@ -118,22 +120,24 @@ struct log_time_lookup {
 };
 void partition_log_find_timestamp(struct partition_log *log, struct log_time_lookup *lookup);
 
-/* Cuts the log so that it ends at `offset` (<= log end), epochs included, durably; queued commits of the cut part
- * are given up. New appends get STATUS_AGAIN until `done`. If the log end is already at or below it, the
- * epochs are still cut. */
+/* Cuts the log so that it ends at `offset` (<= log end), epochs included, durably; queued commits
+ * of the cut part are given up. New appends get STATUS_AGAIN until `done`. If the log end is
+ * already at or below it, the epochs are still cut. */
 typedef void (*log_done_fn)(void *context, enum status status, const struct error *error);
 void partition_log_truncate(struct partition_log *log, int64_t offset, log_done_fn done,
                             void *context);
-/* Throws all records away and restarts empty at `offset`, with `epoch` (-1: none) in force there. */
-void partition_log_reset(struct partition_log *log, int64_t offset, int32_t epoch,
-                         log_done_fn done, void *context);
+/* Throws all records away and restarts empty at `offset`, with `epoch` (-1: none) in force there.
+ */
+void partition_log_reset(struct partition_log *log, int64_t offset, int32_t epoch, log_done_fn done,
+                         void *context);
 
 /* Raises the log start (never lowers, never past `high_watermark`): DELETE_RECORDS, or what a
  * follower learns from its leader. Whole segments below it are removed in the background. */
 void partition_log_raise_start(struct partition_log *log, int64_t offset, int64_t high_watermark);
 /* Retention by time and size: what the log start should become (the caller raises it), considering
- * whole segments below `high_watermark` only; the last one only when all its records have expired (raising
- * the start past it begins a new one). A wall clock that jumped postpones one pass (F45). */
+ * whole segments below `high_watermark` only; the last one only when all its records have expired
+ * (raising the start past it begins a new one). A wall clock that jumped postpones one pass (F45).
+ */
 int64_t partition_log_retention_start(const struct partition_log *log, int64_t now_wall_ms,
                                       int64_t high_watermark);
 

@@ -1,0 +1,295 @@
+/* commit_worker.c: group commit, the workers' half: directories, files, bytes, syncs.
+ *
+ * A log's files are written in order and then synced, each once; an error ends that log's part of
+ * the commit and nothing of it counts. New names are synced last: only then is what the files hold
+ * reachable after a power cut. Segments are reserved ahead in steps, so that most syncs change no
+ * metadata. Thread: worker. Reads of a log only what never changes (topic, partition, uid). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/crc32c.h"
+#include "base/failpoint.h"
+#include "base/memory.h"
+#include "log/store_internal.h"
+
+#define SMALL_WRITE_BYTES (16 * 1024) /* below this a copy is cheaper than a call */
+#define GATHER_BYTES      (256 * 1024)
+#define RESERVE_BYTES_MIN (64 * 1024)
+#define RESERVE_BYTES_MAX (8 * 1024 * 1024)
+#define RESERVE_COMMITS   64 /* a step holds so many commits like this one */
+
+static enum status commit_failpoint(const char *name, struct error *error)
+{
+    (void)name;
+    if (FAILPOINT(name)) return error_set(error, STATUS_IO, "failpoint %s", name);
+    return STATUS_OK;
+}
+
+static enum status commit_make_directories(struct log_store *store, const char *directory,
+                                           const char *topic_directory, struct error *error)
+{
+    struct file_system *fs = store->options.fs;
+    enum status status = file_make_directory(fs, topic_directory, error);
+    return status == STATUS_OK ? file_make_directory(fs, directory, error) : status;
+}
+
+static enum status commit_open(struct log_store *store, const char *directory,
+                               struct commit_file *file, struct error *error)
+{
+    char path[SEGMENT_PATH_BYTES];
+    if (file->file != NULL) return STATUS_OK;
+    segment_path(path, directory, file->base_offset, ".log");
+    /* A file that should be there and is not is never made anew (F44). */
+    int flags = FILE_WRITE | (file->create ? FILE_CREATE | FILE_TRUNCATE : 0);
+    return file_open(store->options.fs, path, flags, &file->file, error);
+}
+
+/* Room for the bytes of this commit and some that follow; no more than needed if space is short. */
+static enum status commit_reserve(struct commit_file *file, struct error *error)
+{
+    if (file->seal || file->bytes_after <= file->reserved_bytes) return STATUS_OK;
+    int64_t step = (file->bytes_after - file->bytes_before) * RESERVE_COMMITS;
+    if (step > RESERVE_BYTES_MAX) step = RESERVE_BYTES_MAX;
+    if (step < RESERVE_BYTES_MIN) step = RESERVE_BYTES_MIN;
+    int64_t bytes = file->bytes_after + step;
+    if (file->reserve_max > 0 && bytes > file->reserve_max) bytes = file->reserve_max;
+    if (bytes < file->bytes_after) bytes = file->bytes_after;
+    enum status status = file_allocate(file->file, bytes, error);
+    if (status == STATUS_NO_SPACE) {
+        bytes = file->bytes_after;
+        status = file_allocate(file->file, bytes, error);
+    }
+    if (status == STATUS_OK) file->reserved_bytes = bytes;
+    return status;
+}
+
+/* Adjacent small appends go out in one write; large ones are not copied. */
+struct commit_gather {
+    struct file *file;
+    uint8_t *data;
+    size_t bytes;
+    int64_t at;
+};
+
+static enum status commit_gather_flush(struct commit_gather *gather, struct error *error)
+{
+    if (gather->bytes == 0) return STATUS_OK;
+    enum status status = file_write(gather->file, gather->data, gather->bytes, gather->at, error);
+    gather->at += (int64_t)gather->bytes;
+    gather->bytes = 0;
+    return status;
+}
+
+static enum status commit_gather_put(struct commit_gather *gather, const struct commit_write *write,
+                                     bool alone, struct error *error)
+{
+    enum status status = STATUS_OK;
+    bool large = alone || write->bytes >= SMALL_WRITE_BYTES;
+    if (gather->at + (int64_t)gather->bytes != write->position || large ||
+        gather->bytes + write->bytes > GATHER_BYTES) {
+        status = commit_gather_flush(gather, error);
+        gather->at = write->position;
+    }
+    if (status != STATUS_OK) return status;
+    if (large) {
+        gather->at = write->position + write->bytes;
+        return file_write(gather->file, write->data, write->bytes, write->position, error);
+    }
+    memcpy(gather->data + gather->bytes, write->data, write->bytes);
+    gather->bytes += write->bytes;
+    return STATUS_OK;
+}
+
+static enum status commit_write_batches(struct commit_part *part, struct commit_file *file,
+                                        struct error *error)
+{
+    const struct commit_write *writes = part->store->commit.writes + file->first_write;
+    if (part->small == NULL) part->small = memory_new(GATHER_BYTES);
+    struct commit_gather gather = {.file = file->file, .data = part->small};
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; status == STATUS_OK && i < file->write_count; i++) {
+        status = commit_gather_put(&gather, &writes[i], file->write_count == 1, error);
+        if (file->digest_known) {
+            file->digest = crc32c_extend(file->digest, writes[i].data, writes[i].bytes);
+        }
+    }
+    return status == STATUS_OK ? commit_gather_flush(&gather, error) : status;
+}
+
+/* Index blocks are hints: an error costs speed, not data, and is only told. */
+static void commit_write_index(struct log_store *store, const char *directory,
+                               struct commit_file *file)
+{
+    char path[SEGMENT_PATH_BYTES];
+    struct error error = {0};
+    for (int kind = 0; kind < INDEX_KIND_COUNT; kind++) {
+        struct file *index = NULL;
+        if (file->index[kind].bytes == 0) continue;
+        segment_path(path, directory, file->base_offset, index_suffix((enum index_kind)kind));
+        enum status status =
+            file_open(store->options.fs, path, FILE_WRITE | FILE_CREATE, &index, &error);
+        if (status == STATUS_OK) {
+            status = file_write(index, file->index[kind].data, file->index[kind].bytes,
+                                file->index_at[kind], &error);
+        }
+        file_close(index);
+        if (status != STATUS_OK)
+            log_warn("index_not_written path=%s error=\"%s\"", path, error.text);
+    }
+}
+
+static enum status commit_write_file(struct commit_part *part, const char *directory,
+                                     struct commit_file *file, struct error *error)
+{
+    enum status status = STATUS_OK;
+    if (file->create && !file->first_of_log) status = commit_failpoint("segment.roll", error);
+    if (status == STATUS_OK) status = commit_failpoint("commit.write", error);
+    if (status == STATUS_OK) status = commit_open(part->store, directory, file, error);
+    if (status == STATUS_OK) status = commit_reserve(file, error);
+    if (status == STATUS_OK) status = commit_write_batches(part, file, error);
+    if (status == STATUS_OK && file->seal) {
+        status = file_truncate(file->file, file->bytes_after, error);
+        file->reserved_bytes = file->bytes_after;
+    }
+    if (status != STATUS_OK) {
+        error_prefix(error, "segment %020lld.log: write", (long long)file->base_offset);
+        return status;
+    }
+    commit_write_index(part->store, directory, file);
+    return STATUS_OK;
+}
+
+static enum status commit_sync_file(struct commit_file *file, struct error *error)
+{
+    enum status status = commit_failpoint(file->seal ? "segment.sync" : "commit.sync", error);
+    if (status == STATUS_OK) status = segment_sync_file(file->file, error);
+    if (status != STATUS_OK) {
+        error_prefix(error, "segment %020lld.log: sync", (long long)file->base_offset);
+    }
+    return status;
+}
+
+static enum status commit_sync_names(struct log_store *store, const char *directory,
+                                     const char *topic_directory, bool first_of_log,
+                                     struct error *error)
+{
+    struct file_system *fs = store->options.fs;
+    char topics[LOG_DIRECTORY_BYTES];
+    enum status status = segment_sync_directory(fs, directory, error);
+    if (status != STATUS_OK || !first_of_log) return status;
+    snprintf(topics, sizeof(topics), "%s/topics", store->data_dir);
+    status = segment_sync_directory(fs, topic_directory, error);
+    return status == STATUS_OK ? segment_sync_directory(fs, topics, error) : status;
+}
+
+static enum status commit_write_log(struct commit_part *part, struct commit_log *item)
+{
+    struct log_store *store = part->store;
+    struct commit_file *files = store->commit.files + item->first_file;
+    char directory[LOG_DIRECTORY_BYTES], topic_directory[LOG_DIRECTORY_BYTES];
+    bool first_of_log = item->file_count > 0 && files[0].first_of_log;
+    bool created = false;
+    enum status status = STATUS_OK;
+    log_directory(directory, store, item->log->topic, item->log->partition);
+    snprintf(topic_directory, sizeof(topic_directory), "%s/topics/%s", store->data_dir,
+             item->log->topic);
+    if (first_of_log) {
+        status = commit_make_directories(store, directory, topic_directory, &item->error);
+    }
+    for (uint32_t i = 0; status == STATUS_OK && i < item->file_count; i++) {
+        status = commit_write_file(part, directory, &files[i], &item->error);
+        created = created || files[i].create;
+    }
+    for (uint32_t i = 0; status == STATUS_OK && i < item->file_count; i++) {
+        status = commit_sync_file(&files[i], &item->error);
+    }
+    if (status == STATUS_OK && created) {
+        status = commit_sync_names(store, directory, topic_directory, first_of_log, &item->error);
+    }
+    return status;
+}
+
+/* To the owner an error is NO_SPACE or IO: what else went wrong is in the text. */
+static void commit_run_log(struct commit_part *part, struct commit_log *item)
+{
+    if (item->file_count == 0) return;
+    item->status = commit_write_log(part, item);
+    if (item->status == STATUS_OK) return;
+    if (item->status != STATUS_NO_SPACE) item->status = STATUS_IO;
+    item->error.status = item->status;
+    error_prefix(&item->error, "%s", item->log->name);
+}
+
+static void commit_persist_epochs(struct log_store *store)
+{
+    struct commit *commit = &store->commit;
+    char path[PATH_MAX];
+    pthread_mutex_lock(&store->table.mutex);
+    for (uint32_t i = 0; i < commit->log_count; i++) {
+        const struct commit_log *item = &commit->logs[i];
+        if (!item->has_epochs) continue;
+        struct partition_key key = {.uid = item->log->uid, .partition = item->log->partition};
+        struct partition_record *record =
+            partition_table_get(&store->table, &key, item->log->topic);
+        epoch_history_copy(&record->epochs, &item->epochs);
+        record->has_epochs = true;
+    }
+    pthread_mutex_unlock(&store->table.mutex);
+    snprintf(path, sizeof(path), "%s/replication-epochs.json", store->data_dir);
+    commit->epochs_status = commit_failpoint("epochs.persist", &commit->epochs_error);
+    if (commit->epochs_status == STATUS_OK) {
+        commit->epochs_status =
+            epochs_file_write(&store->table, store->options.fs, path, &commit->epochs_error);
+    }
+    if (commit->epochs_status == STATUS_OK || commit->epochs_status == STATUS_NO_SPACE) return;
+    commit->epochs_status = STATUS_IO;
+    commit->epochs_error.status = STATUS_IO;
+}
+
+void commit_prepare_run(struct job *job)
+{
+    struct log_store *store = CONTAINER_OF(job, struct log_store, commit.prepare);
+    struct commit *commit = &store->commit;
+    struct error error = {0};
+    struct position_update *updates =
+        memory_new(commit->exclusive_count * sizeof(struct position_update));
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < commit->exclusive_count; i++) {
+        struct exclusive *exclusive = commit->exclusives[i];
+        exclusive_look(store, exclusive, &updates[count]);
+        if (exclusive->status == STATUS_OK && exclusive->slot != POSITION_SLOT_NONE) count++;
+    }
+    enum status status = synced_positions_lower(&store->positions, updates, count, &error);
+    if (status == STATUS_OK && commit->has_epochs) {
+        commit_persist_epochs(store);
+        status = commit->epochs_status;
+        error = commit->epochs_error;
+    }
+    for (uint32_t i = 0; i < commit->exclusive_count; i++) {
+        struct exclusive *exclusive = commit->exclusives[i];
+        if (exclusive->slot != POSITION_SLOT_NONE) exclusive->slot_generation += 2;
+        if (status == STATUS_OK || exclusive->status != STATUS_OK) continue;
+        exclusive->status = status;
+        exclusive->error = error;
+    }
+    free(updates);
+}
+
+void commit_part_run(struct job *job)
+{
+    struct commit_part *part = CONTAINER_OF(job, struct commit_part, job);
+    struct commit *commit = &part->store->commit;
+    uint32_t epochs = commit->has_epochs && commit->exclusive_count == 0;
+    uint32_t items = epochs + commit->exclusive_count + commit->log_count;
+    for (uint32_t i = part->number; i < items; i += commit->part_count) {
+        if (i < epochs) {
+            commit_persist_epochs(part->store);
+        } else if (i < epochs + commit->exclusive_count) {
+            exclusive_run(part->store, commit->exclusives[i - epochs]);
+        } else {
+            commit_run_log(part, &commit->logs[i - epochs - commit->exclusive_count]);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+/* recovery_directory.c: a partition's directory: what is in it, and carrying out what recovery
+ * decided. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "log/recovery.h"
+
+/* ---- listing --------------------------------------------------------------------------------- */
+
+static bool name_ends_with(const char *name, const char *suffix)
+{
+    size_t name_bytes = strlen(name), suffix_bytes = strlen(suffix);
+    return name_bytes > suffix_bytes && strcmp(name + name_bytes - suffix_bytes, suffix) == 0;
+}
+
+static bool recovery_list_one(void *context, const char *name, enum file_kind kind)
+{
+    static const char *const leftovers[] = {".tmp", ".swap", ".cleaned", ".deleted"};
+    struct recovery *recovery = context;
+    int64_t base;
+    if (kind != FILE_KIND_REGULAR) return true;
+    for (size_t i = 0; i < sizeof(leftovers) / sizeof(leftovers[0]); i++) {
+        if (!name_ends_with(name, leftovers[i])) continue;
+        buffer_put(&recovery->strays, name, strlen(name) + 1);
+        return true;
+    }
+    if (!segment_name_parse(name, ".log", &base)) return true;
+    if (recovery->base_count == recovery->base_capacity) {
+        recovery->base_capacity = recovery->base_capacity == 0 ? 8 : recovery->base_capacity * 2;
+        recovery->bases = memory_resize(recovery->bases, recovery->base_capacity, sizeof(int64_t));
+    }
+    recovery->bases[recovery->base_count++] = base;
+    return true;
+}
+
+enum status recovery_list(struct recovery *recovery, struct error *error)
+{
+    enum file_kind kind;
+    enum status status = file_kind(recovery->fs, recovery->directory, &kind, error);
+    if (status == STATUS_NOT_FOUND) return STATUS_OK;
+    if (status != STATUS_OK) return status;
+    recovery->directory_exists = true;
+    /* Names come in ascending order, and 20 digits sort like their numbers. */
+    return file_list(recovery->fs, recovery->directory, recovery_list_one, recovery, error);
+}
+
+/* ---- applying ----------------------------------------------------------------------------------
+ */
+
+static enum status apply_strays(struct recovery *recovery, struct error *error)
+{
+    char path[PATH_MAX];
+    enum status status = STATUS_OK;
+    for (size_t at = 0; status == STATUS_OK && at < recovery->strays.bytes;) {
+        const char *name = (const char *)recovery->strays.data + at;
+        snprintf(path, sizeof(path), "%s/%.60s", recovery->directory, name);
+        status = file_remove(recovery->fs, path, error);
+        if (status == STATUS_NOT_FOUND) status = STATUS_OK;
+        at += strlen(name) + 1;
+    }
+    return status;
+}
+
+/* Last first, so that what is left at any moment has no hole. */
+static enum status apply_removals(struct recovery *recovery, bool *any, struct error *error)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t i = recovery->segment_count; status == STATUS_OK && i > 0; i--) {
+        if (!recovery->segments[i - 1].remove) continue;
+        *any = true;
+        status = segment_remove_files(recovery->fs, recovery->directory,
+                                      recovery->segments[i - 1].base_offset, error);
+    }
+    return status;
+}
+
+static enum status apply_cut_and_sync(struct recovery *recovery, struct recovered_segment *segment,
+                                      struct error *error)
+{
+    char path[SEGMENT_PATH_BYTES];
+    struct file *file = NULL;
+    if (!segment->cut && !segment->beyond) return STATUS_OK;
+    segment_path(path, recovery->directory, segment->base_offset, ".log");
+    enum status status = file_open(recovery->fs, path, FILE_WRITE, &file, error);
+    if (status == STATUS_OK && segment->cut) {
+        status = file_truncate(file, segment->bytes, error);
+        segment->file_bytes = segment->bytes;
+    }
+    /* A process that was killed leaves its last bytes in memory only. */
+    if (status == STATUS_OK) status = segment_sync_file(file, error);
+    file_close(file);
+    return status;
+}
+
+/* The index of a scanned segment, made anew. A hint: what goes wrong is told, and left. */
+static void apply_index(struct recovery *recovery, struct recovered_segment *segment)
+{
+    char path[SEGMENT_PATH_BYTES];
+    struct error error = {0};
+    for (int kind = 0; kind < INDEX_KIND_COUNT; kind++) {
+        struct file *file = NULL;
+        struct buffer *blocks = &segment->index->pending[kind];
+        enum file_kind what;
+        segment_path(path, recovery->directory, segment->base_offset,
+                     index_suffix((enum index_kind)kind));
+        if (blocks->bytes == 0 && file_kind(recovery->fs, path, &what, NULL) == STATUS_NOT_FOUND) {
+            continue;
+        }
+        enum status status =
+            file_open(recovery->fs, path, FILE_WRITE | FILE_CREATE | FILE_TRUNCATE, &file, &error);
+        if (status == STATUS_OK && blocks->bytes > 0) {
+            status = file_write(file, blocks->data, blocks->bytes, 0, &error);
+        }
+        file_close(file);
+        buffer_clear(blocks);
+        if (status != STATUS_OK)
+            log_warn("index_not_written path=%s error=\"%s\"", path, error.text);
+    }
+}
+
+static enum status apply_digest(struct recovery *recovery, struct recovered_segment *segment,
+                                struct error *error)
+{
+    struct segment_digest digest = {.base_offset = segment->base_offset,
+                                    .end_offset = segment->end_offset,
+                                    .bytes = segment->bytes,
+                                    .first_timestamp_ms = segment->first_timestamp_ms,
+                                    .max_timestamp_ms = segment->max_timestamp_ms,
+                                    .max_timestamp_offset = segment->max_timestamp_offset,
+                                    .crc = segment->crc};
+    if (!segment->crc_known || segment->damaged) return STATUS_OK;
+    for (int kind = 0; kind < INDEX_KIND_COUNT; kind++) {
+        digest.index_blocks[kind] = segment->index->blocks[kind];
+    }
+    return segment_digest_write(recovery->fs, recovery->directory, &digest, error);
+}
+
+static enum status apply_sync_names(struct recovery *recovery, struct error *error)
+{
+    char path[LOG_DIRECTORY_BYTES];
+    enum status status = segment_sync_directory(recovery->fs, recovery->directory, error);
+    if (status != STATUS_OK || recovery->record == SYNCED_KNOWN) return status;
+    snprintf(path, sizeof(path), "%s/topics/%s", recovery->store->data_dir,
+             recovery->identity->topic);
+    status = segment_sync_directory(recovery->fs, path, error);
+    if (status != STATUS_OK) return status;
+    snprintf(path, sizeof(path), "%s/topics", recovery->store->data_dir);
+    return segment_sync_directory(recovery->fs, path, error);
+}
+
+enum status recovery_apply(struct recovery *recovery, struct error *error)
+{
+    bool names = false;
+    if (!recovery->directory_exists) return STATUS_OK;
+    enum status status = apply_strays(recovery, error);
+    if (status == STATUS_OK) status = apply_removals(recovery, &names, error);
+    uint32_t last = recovery->segment_count;
+    while (last > 0 && recovery->segments[last - 1].remove) {
+        last--;
+    }
+    for (uint32_t i = 0; status == STATUS_OK && i < last; i++) {
+        struct recovered_segment *segment = &recovery->segments[i];
+        if (segment->remove || segment->has_digest || segment->index == NULL) continue;
+        status = apply_cut_and_sync(recovery, segment, error);
+        names = names || segment->beyond;
+        bool sealed = i + 1 < last;
+        if (sealed) segment_index_seal(segment->index, segment->base_offset);
+        apply_index(recovery, segment);
+        if (status == STATUS_OK && sealed) status = apply_digest(recovery, segment, error);
+    }
+    if (status == STATUS_OK && names) status = apply_sync_names(recovery, error);
+    return status;
+}
