@@ -56,7 +56,7 @@ static bool arena_grow(struct arena *arena, size_t wanted)
 
 void *arena_new(struct arena *arena, size_t bytes)
 {
-    if (arena->failed || bytes > arena->bytes_max) {
+    if (arena->failed || bytes > arena->bytes_max || bytes > SIZE_MAX - ARENA_ALIGN) {
         arena->failed = true;
         return NULL;
     }
@@ -64,7 +64,7 @@ void *arena_new(struct arena *arena, size_t bytes)
     if (rounded == 0) rounded = ARENA_ALIGN;
     struct arena_chunk *chunk = arena->newest;
     bool fits = chunk != NULL && chunk->bytes - chunk->used >= rounded;
-    if (arena->used + rounded > arena->bytes_max || (!fits && !arena_grow(arena, rounded))) {
+    if (rounded > arena->bytes_max - arena->used || (!fits && !arena_grow(arena, rounded))) {
         arena->failed = true;
         return NULL;
     }
