@@ -48,10 +48,23 @@ void kafka_ask_leader(struct kafka_request *request, int16_t api_key, int16_t ap
     port->forward(port->context, &call->forward);
 }
 
+static void serve_or_refuse(struct kafka_request *request)
+{
+    if (broker_check_serving(request->kafka->broker) == STATUS_OK) {
+        request->api->handle(request);
+    } else {
+        request->api->refuse(request, STATUS_NOT_LEADER);
+    }
+}
+
 static void pass_on(struct kafka_request *request, enum status status, struct slice answer)
 {
+    const struct group_view *view = kafka_view(request);
     if (status == STATUS_OK) {
         kafka_finish_raw(request, answer);
+    } else if (view->leader_id == view->self_id) {
+        /* This replica won meanwhile: it serves the request itself, once it is ready. */
+        kafka_wait_leader(request, request->kafka->settings.leader_wait_us, serve_or_refuse);
     } else {
         request->api->refuse(request, STATUS_NOT_LEADER);
     }

@@ -430,6 +430,24 @@ static void elected_meanwhile_serves_itself(void **state)
     assert_int_equal(fake.forward_count, 0);
 }
 
+static void elected_while_the_leader_was_asked_serves_itself(void **state)
+{
+    struct client *client = *state;
+    struct kafka_init_producer_id_request request = {.transactional_id = KAFKA_NULL};
+    fake_follow(2);
+    assert_int_equal(client_send(client, KAFKA_INIT_PRODUCER_ID, 4, &request), STATUS_OK);
+    fake.view.leader_id = 1;
+    fake.serving = STATUS_NOT_READY;
+    fake.forward->done(fake.forward->context, STATUS_NOT_READY, (struct slice){NULL, 0});
+    assert_int_equal(client->answer_count, 0);
+    fake_serve();
+    fake_end_waits(STATUS_OK, true);
+    fake_pass(0);
+    const struct kafka_init_producer_id_response *answer =
+        client_take(client, KAFKA_INIT_PRODUCER_ID, 4);
+    assert_int_equal(answer->producer_id, 4711);
+}
+
 static void without_a_leader_every_entry_says_not_controller(void **state)
 {
     struct client *client = *state;
@@ -494,6 +512,7 @@ int main(void)
         CLIENT_TEST(follower_hands_the_request_to_the_leader_and_its_answer_back),
         CLIENT_TEST(leader_is_waited_for_before_forwarding),
         CLIENT_TEST(elected_meanwhile_serves_itself),
+        CLIENT_TEST(elected_while_the_leader_was_asked_serves_itself),
         CLIENT_TEST(without_a_leader_every_entry_says_not_controller),
         CLIENT_TEST(forwarded_answer_for_a_gone_client_is_dropped),
         CLIENT_TEST(leader_refuses_what_is_not_forwarded),
