@@ -118,8 +118,10 @@ void raft_step_down(struct raft *raft, enum raft_stepped_down why)
     ASSERT(raft->role == RAFT_ROLE_LEADER);
     if (MUTANT(9) && why == RAFT_DOWN_NO_FETCH) return;
     raft_follow(raft);
-    for (int i = 0; i < raft->peer_count; i++)
+    for (int i = 0; i < raft->peer_count; i++) {
         raft->peers[i].call = 0;
+        raft->peers[i].raft_out_open = false; /* the shell closes them, silently perhaps */
+    }
     raft->transfer = (struct raft_transfer){0};
     raft->heard_leader = RAFT_NOBODY;
     if (!raft->caretaker) raft->leaderless_since_us = raft->now_us;
@@ -242,6 +244,9 @@ static enum status leading_check_isr(struct raft *raft, const struct raft_ids *i
         if (!uuid_equal(&peer->match_incarnation, &known->members[i].incarnation)) {
             return STATUS_INVALID;
         }
+        /* A member of the set that did not hold its own incarnation entry would go on refusing its
+         * vote as a learner, when it is needed most. */
+        if (peer->match < raft->log.commit) return STATUS_CONFLICT;
     }
     if (added + removed != 1 || isr->count != known->isr.count + added - removed) {
         return STATUS_INVALID;

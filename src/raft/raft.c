@@ -357,6 +357,18 @@ static void raft_on_link(struct raft *raft, const struct raft_event *event)
     raft_check_lost(raft);
 }
 
+/* Who names the group knew its founding claim committed. If that claim is in our log, it is known
+ * committed here too. Without this, a founder that lost its Raft file before it told anybody would
+ * leave members that can neither found (it is bound) nor elect (they are not). */
+static void raft_learn_of_group(struct raft *raft, const struct uuid *group)
+{
+    const struct raft_view *seen = &raft->log.seen;
+    if (raft->bound || uuid_is_none(group) || !uuid_equal(&seen->group, group)) return;
+    if (raft_view_records(seen, raft->options.self, &raft->options.incarnation)) {
+        raft_bind(raft, group);
+    }
+}
+
 static void raft_on_hello(struct raft *raft, const struct raft_hello *hello)
 {
     struct raft_peer *peer = raft_find_peer(raft, hello->sender.id);
@@ -375,6 +387,7 @@ static void raft_on_hello(struct raft *raft, const struct raft_hello *hello)
         peer->whole_log = hello->fresh;
     }
     peer->bound = raft->bound && uuid_equal(&peer->group, &raft->group);
+    raft_learn_of_group(raft, &hello->sender.group);
 }
 
 static void raft_on_not_leading(struct raft *raft, int32_t id, int64_t epoch)

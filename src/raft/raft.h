@@ -331,8 +331,9 @@ struct raft_actions {
  *
  * STATUS_OK          for every event but those below.
  * STATUS_NOT_LEADER  PROPOSE, CONFIRM, TRANSFER: no leader with a committed claim here.
- * STATUS_CONFLICT    PROPOSE: a change or a transfer is under way, or (incarnation) the recorded
- *                    one was heard within FollowerGoneMs. TRANSFER: one is under way.
+ * STATUS_CONFLICT    PROPOSE: a change or a transfer is under way; or (incarnation) the recorded
+ *                    one was heard within FollowerGoneMs; or (ISR) the one to come in does not
+ *                    hold the Raft log yet. All pass. TRANSFER: one is under way.
  * STATUS_INVALID     PROPOSE, TRANSFER, READMIT: against the rules (more than one member, below
  *                    the minimum, not recorded, self, a stranger).
  * STATUS_LIMIT       PROPOSE: the log is full.

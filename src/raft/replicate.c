@@ -60,7 +60,8 @@ static void replicate_send_append(struct raft *raft, struct raft_peer *peer)
     const struct raft_log *log = &raft->log;
     int64_t prev = peer->next_index - 1;
     int64_t count = raft_log_last_index(log) - prev;
-    int64_t count_max = peer->whole_log ? RAFT_APPEND_ENTRIES_MAX : raft->options.append_entries_max;
+    int64_t count_max =
+        peer->whole_log ? RAFT_APPEND_ENTRIES_MAX : raft->options.append_entries_max;
     if (count > count_max) count = count_max;
     struct raft_message message = {
         .kind = RAFT_MESSAGE_APPEND,

@@ -156,12 +156,16 @@ void raft_stand(struct raft *raft, enum raft_vote_why why)
     standing_begin(raft, caretaker ? RAFT_WHY_CARETAKER : why, caretaker);
 }
 
+/* Still? A replica told to stand goes on hearing its leader, who may have given it up meanwhile and
+ * taken it out of the set. */
+static bool standing_is_fit(const struct raft *raft)
+{
+    if (!raft->bound) return raft->term < RAFT_TERM_MAX;
+    return raft->stand_as_caretaker || raft_may_stand(raft) == RAFT_STANDS_ELIGIBLE;
+}
+
 static void standing_go_to_vote(struct raft *raft)
 {
-    if (raft->term >= RAFT_TERM_MAX) {
-        standing_rest(raft);
-        return;
-    }
     raft->role = RAFT_ROLE_CANDIDATE;
     raft->term++;
     raft->voted_for = raft->options.self;
@@ -192,7 +196,9 @@ static void standing_count(struct raft *raft)
 {
     int need = raft->bound ? raft_majority(raft) : raft->options.members.count;
     if (standing_tally(raft) < need) return;
-    if (raft->role == RAFT_ROLE_PRE_CANDIDATE) {
+    if (!standing_is_fit(raft)) {
+        standing_rest(raft);
+    } else if (raft->role == RAFT_ROLE_PRE_CANDIDATE) {
         standing_go_to_vote(raft);
     } else if (raft->votes_asked) {
         standing_forget_asks(raft);

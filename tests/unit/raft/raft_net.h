@@ -144,6 +144,29 @@ static inline struct raft_info net_info(struct net *net, int i)
     return info;
 }
 
+static inline void net_dump(struct net *net)
+{
+    for (int i = 0; i < net->n && net->trace; i++) {
+        if (net->nodes[i].raft == NULL) {
+            printf("  %d down\n", net_id(i));
+            continue;
+        }
+        struct raft_info info = net_info(net, i);
+        const struct raft_view *view = raft_known(net->nodes[i].raft);
+        printf("  %d role=%d term=%" PRId64 " leader=%d last=%" PRId64 "/%" PRId64
+               " commit=%" PRId64 " bound=%d learner=%d eligible=%d pending=%d isr=",
+               net_id(i), (int)info.role, info.term, info.leader, info.last_index, info.last_term,
+               info.commit, info.bound, info.learner, info.eligible,
+               raft_change_pending(net->nodes[i].raft));
+        for (int k = 0; k < view->isr.count; k++)
+            printf("%d ", view->isr.ids[k]);
+        for (int j = 0; j < net->n; j++) {
+            printf(" match%d=%" PRId64, net_id(j), raft_match(net->nodes[i].raft, net_id(j)));
+        }
+        printf("\n");
+    }
+}
+
 /* ---- packets ------------------------------------------------------------------------------ */
 
 static inline void net_drop_packet(struct net *net, int at)
