@@ -22,11 +22,11 @@
 #include "broker/broker.h"
 #include "broker/fetch.h"
 #include "broker/offsets.h"
-#include "lib/fake_loop.h"
+#include "lib/stepped_loop.h"
 #include "record/batch.h"
 
 struct rig {
-    struct fake_loop fake;
+    struct stepped_loop fake;
     struct file_system *fs;
     char directory[64];
     struct broker *broker;
@@ -178,7 +178,7 @@ static void rig_open(struct rig *rig)
 static void rig_init(struct rig *rig)
 {
     *rig = (struct rig){.fs = file_system_posix()};
-    fake_loop_init(&rig->fake);
+    stepped_loop_init(&rig->fake);
     strcpy(rig->directory, "/tmp/moonmq-broker-XXXXXX");
     assert_non_null(mkdtemp(rig->directory));
     broker_settings_default(&rig->settings);
@@ -194,7 +194,7 @@ static void rig_init(struct rig *rig)
 static void rig_start(struct rig *rig)
 {
     rig_open(rig);
-    fake_loop_settle(&rig->fake);
+    stepped_loop_settle(&rig->fake);
     assert_true(rig->started);
     assert_int_equal(rig->start_status, STATUS_OK);
 }
@@ -206,12 +206,12 @@ static void rig_lead(struct rig *rig, int32_t epoch)
     rig->view.epoch = epoch;
     broker_view_changed(rig->broker);
     broker_promote(rig->broker, epoch, rig_promoted, rig);
-    fake_loop_settle(&rig->fake);
+    stepped_loop_settle(&rig->fake);
     assert_int_equal(rig->promoted, STATUS_OK);
     rig->view.serving = true;
     broker_view_changed(rig->broker);
     broker_serving_began(rig->broker);
-    fake_loop_settle(&rig->fake);
+    stepped_loop_settle(&rig->fake);
 }
 
 static void rig_follow(struct rig *rig, int32_t leader_id, int32_t epoch)
@@ -227,14 +227,14 @@ static void rig_crash(struct rig *rig)
 {
     broker_free(rig->broker);
     rig->broker = NULL;
-    fake_loop_drop(&rig->fake);
+    stepped_loop_drop(&rig->fake);
 }
 
 static void rig_deinit(struct rig *rig)
 {
     struct error error;
     if (rig->broker != NULL) rig_crash(rig);
-    fake_loop_drop(&rig->fake);
+    stepped_loop_drop(&rig->fake);
     assert_int_equal(file_remove_tree(rig->fs, rig->directory, &error), STATUS_OK);
 }
 
@@ -253,7 +253,7 @@ static void rig_restart(struct rig *rig)
     rig->view.serving = false;
     broker_view_changed(rig->broker);
     broker_stop(rig->broker, rig_stop_done, rig);
-    fake_loop_settle(&rig->fake);
+    stepped_loop_settle(&rig->fake);
     assert_true(rig->stopped);
     rig_crash(rig);
     rig_start(rig);
@@ -283,7 +283,7 @@ static void rig_create(struct rig *rig, const char *name, uint32_t partitions)
                                                              .partitions = partitions,
                                                              .done = rig_admin_done,
                                                              .context = &answer});
-    fake_loop_settle(&rig->fake);
+    stepped_loop_settle(&rig->fake);
     assert_true(answer.called);
     assert_int_equal(answer.status, STATUS_OK);
 }
@@ -364,7 +364,7 @@ static void rig_write(struct rig *rig, const char *topic, uint32_t index, const 
     struct rig_produce sent;
     rig_send(rig, &sent, rig_partition(rig, topic, index), ACKS_ALL,
              rig_batch(rig, text, count, -1, -1));
-    fake_loop_settle(&rig->fake);
+    stepped_loop_settle(&rig->fake);
     assert_int_equal(sent.calls, 1);
     assert_int_equal(sent.produce.status, STATUS_OK);
 }

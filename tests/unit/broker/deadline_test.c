@@ -6,12 +6,12 @@
 
 #include "base/random.h"
 #include "broker/deadline.h"
-#include "lib/fake_loop.h"
+#include "lib/stepped_loop.h"
 
 #define COUNT 200
 
 struct world {
-    struct fake_loop fake;
+    struct stepped_loop fake;
     struct deadlines deadlines;
     struct deadline each[COUNT];
     uint32_t expired[COUNT], expired_count;
@@ -32,7 +32,7 @@ static void expire(void *context, struct deadline *deadline)
 static int setup(void **state)
 {
     struct world *world = calloc(1, sizeof(*world));
-    fake_loop_init(&world->fake);
+    stepped_loop_init(&world->fake);
     deadlines_init(&world->deadlines, &world->fake.loop, world);
     *state = world;
     return 0;
@@ -58,11 +58,11 @@ static void deadlines_expire_in_order_of_moment_then_of_adding(void **state)
     add(world, 1, 100);
     add(world, 2, 200);
     add(world, 3, 100);
-    fake_loop_advance(&world->fake, 99);
+    stepped_loop_advance(&world->fake, 99);
     assert_int_equal(world->expired_count, 0);
-    fake_loop_advance(&world->fake, 1);
+    stepped_loop_advance(&world->fake, 1);
     assert_int_equal(world->expired_count, 2);
-    fake_loop_advance(&world->fake, 1000);
+    stepped_loop_advance(&world->fake, 1000);
     const uint32_t expected[] = {1, 3, 2, 0};
     assert_int_equal(world->expired_count, 4);
     assert_memory_equal(world->expired, expected, sizeof(expected));
@@ -75,7 +75,7 @@ static void removed_ones_never_expire(void **state)
     add(world, 1, 200);
     deadlines_remove(&world->deadlines, &world->each[0]);
     deadlines_remove(&world->deadlines, &world->each[0]);
-    fake_loop_advance(&world->fake, 500);
+    stepped_loop_advance(&world->fake, 500);
     assert_int_equal(world->expired_count, 1);
     assert_int_equal(world->expired[0], 1);
 }
@@ -86,7 +86,7 @@ static void one_may_be_removed_while_another_of_the_same_moment_expires(void **s
     add(world, 0, 100);
     add(world, 1, 100);
     world->remove_next = 2;
-    fake_loop_advance(&world->fake, 500);
+    stepped_loop_advance(&world->fake, 500);
     assert_int_equal(world->expired_count, 1);
     assert_int_equal(world->expired[0], 0);
 }
@@ -96,7 +96,7 @@ static void a_moment_in_the_past_expires_soon_and_not_inside_the_call(void **sta
     struct world *world = *state;
     add(world, 0, -5);
     assert_int_equal(world->expired_count, 0);
-    fake_loop_run(&world->fake);
+    stepped_loop_run(&world->fake);
     assert_int_equal(world->expired_count, 1);
 }
 
@@ -117,7 +117,7 @@ static void random_adds_and_removes_keep_the_order(void **state)
         }
         waiting[index] = !waiting[index];
     }
-    fake_loop_advance(&world->fake, 100);
+    stepped_loop_advance(&world->fake, 100);
     uint32_t expected = 0;
     for (uint32_t i = 0; i < COUNT; i++)
         expected += waiting[i];

@@ -1,0 +1,400 @@
+#include "base/mutant.h"
+#include "lib/broker_rig.h"
+
+static int setup(void **state)
+{
+    struct rig *rig = calloc(1, sizeof(*rig));
+    rig_init(rig);
+    rig_start(rig);
+    rig_lead(rig, 1);
+    rig_create(rig, "orders", 3);
+    *state = rig;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    rig_deinit(*state);
+    free(*state);
+    return 0;
+}
+
+#define PARTS 3
+struct consumer {
+    struct fetch fetch;
+    struct fetch_partition parts[PARTS];
+    uint32_t calls;
+};
+
+static void reader_done(void *context, struct fetch *fetch)
+{
+    (void)fetch;
+    ((struct consumer *)context)->calls++;
+}
+
+/* Reads partitions 0 .. count-1 of orders from `offset` on. */
+static void read_from(struct rig *rig, struct consumer *reader, uint32_t count, int64_t offset,
+                      int64_t max_wait_us)
+{
+    *reader = (struct consumer){.fetch = {.partition_count = count,
+                                          .max_wait_us = max_wait_us,
+                                          .bytes_min = 1,
+                                          .bytes_max = 1 << 20,
+                                          .done = reader_done}};
+    reader->fetch.partitions = reader->parts;
+    reader->fetch.context = reader;
+    for (uint32_t i = 0; i < count; i++) {
+        reader->parts[i] = (struct fetch_partition){.partition = rig_partition(rig, "orders", i),
+                                                    .offset = offset,
+                                                    .bytes_max = 1 << 20,
+                                                    .current_epoch = -1,
+                                                    .last_fetched_epoch = -1};
+    }
+}
+
+static void run(struct rig *rig, struct consumer *reader)
+{
+    broker_fetch(rig->broker, &reader->fetch);
+    stepped_loop_run(&rig->fake);
+}
+
+static void what_is_committed_is_given_with_watermarks_of_that_moment(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    rig_write(rig, "orders", 0, "v", 2);
+    read_from(rig, &reader, 1, 0, 500000);
+    run(rig, &reader);
+    assert_int_equal(reader.calls, 1);
+    assert_int_equal(reader.parts[0].status, STATUS_OK);
+    assert_int_equal(reader.parts[0].high_watermark, 2);
+    assert_int_equal(reader.parts[0].last_stable_offset, 2);
+    assert_int_equal(reader.parts[0].log_start, 0);
+    assert_int_equal(reader.parts[0].read.next_offset, 2);
+    assert_true(reader.fetch.bytes > 0);
+    fetch_release(&reader.fetch);
+}
+
+static void nothing_above_the_high_watermark_is_given(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    struct rig_produce sent;
+    rig_write(rig, "orders", 0, "v", 2);
+    rig->hold_high_watermark = true;
+    rig_send(rig, &sent, rig_partition(rig, "orders", 0), ACKS_NONE,
+             rig_batch(rig, "w", 2, -1, -1));
+    stepped_loop_settle(&rig->fake);
+    read_from(rig, &reader, 1, 0, 0);
+    run(rig, &reader);
+    assert_int_equal(reader.parts[0].read.next_offset, 2);
+    fetch_release(&reader.fetch);
+}
+
+static void an_empty_one_waits_for_the_high_watermark_not_for_the_append(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    struct rig_produce sent;
+    rig->hold_high_watermark = true;
+    read_from(rig, &reader, 2, 0, 500000);
+    run(rig, &reader);
+    rig_send(rig, &sent, rig_partition(rig, "orders", 1), ACKS_NONE,
+             rig_batch(rig, "w", 2, -1, -1));
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(reader.calls, 0);
+    partition_set_high_watermark(rig_partition(rig, "orders", 1), 2);
+    assert_int_equal(reader.calls, 1);
+    assert_int_equal(reader.parts[0].read.bytes, 0);
+    assert_int_equal(reader.parts[1].read.next_offset, 2);
+    fetch_release(&reader.fetch);
+}
+
+static void a_position_between_high_watermark_and_log_end_waits(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    struct rig_produce sent;
+    rig->hold_high_watermark = true;
+    rig_send(rig, &sent, rig_partition(rig, "orders", 0), ACKS_NONE,
+             rig_batch(rig, "w", 5, -1, -1));
+    stepped_loop_settle(&rig->fake);
+    read_from(rig, &reader, 1, 3, 500000);
+    run(rig, &reader);
+    assert_int_equal(reader.calls, 0);
+    stepped_loop_advance(&rig->fake, 500000);
+    assert_int_equal(reader.calls, 1);
+    assert_int_equal(reader.parts[0].status, STATUS_OK);
+    assert_int_equal(reader.fetch.bytes, 0);
+    fetch_release(&reader.fetch);
+#ifdef MOONMQ_MUTANTS
+    mutant_set(11);
+    read_from(rig, &reader, 1, 3, 0);
+    run(rig, &reader);
+    mutant_set(0);
+    assert_int_equal(reader.parts[0].status, STATUS_OUT_OF_RANGE);
+    fetch_release(&reader.fetch);
+#endif
+}
+
+static void a_position_past_the_log_end_is_out_of_range_at_once(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    read_from(rig, &reader, 2, 1, 500000);
+    reader.parts[1].offset = 0;
+    run(rig, &reader);
+    assert_int_equal(reader.calls, 1);
+    assert_int_equal(reader.parts[0].status, STATUS_OUT_OF_RANGE);
+    assert_int_equal(reader.parts[0].high_watermark, -1);
+    assert_int_equal(reader.parts[1].status, STATUS_OK);
+    fetch_release(&reader.fetch);
+}
+
+static void too_few_bytes_wait_until_there_are_enough(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    rig_write(rig, "orders", 0, "v", 1);
+    read_from(rig, &reader, 1, 0, 500000);
+    reader.fetch.bytes_min = 150;
+    run(rig, &reader);
+    rig_write(rig, "orders", 0, "v", 1);
+    assert_int_equal(reader.calls, 0);
+    rig_write(rig, "orders", 0, "v", 1);
+    assert_int_equal(reader.calls, 1);
+    assert_int_equal(reader.parts[0].read.next_offset, 3);
+    fetch_release(&reader.fetch);
+}
+
+static void at_the_end_of_its_wait_it_gets_what_there_is(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    rig_write(rig, "orders", 0, "v", 1);
+    read_from(rig, &reader, 1, 0, 500000);
+    reader.fetch.bytes_min = 100000;
+    run(rig, &reader);
+    stepped_loop_advance(&rig->fake, 499999);
+    assert_int_equal(reader.calls, 0);
+    stepped_loop_advance(&rig->fake, 1);
+    assert_int_equal(reader.calls, 1);
+    assert_int_equal(reader.parts[0].read.next_offset, 1);
+    fetch_release(&reader.fetch);
+}
+
+static void the_first_partition_with_data_gives_a_batch_however_large(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    rig_write(rig, "orders", 1, "a longer value than the limits allow", 3);
+    rig_write(rig, "orders", 2, "v", 1);
+    read_from(rig, &reader, 3, 0, 0);
+    reader.fetch.bytes_max = 10;
+    for (int i = 0; i < 3; i++)
+        reader.parts[i].bytes_max = 10;
+    run(rig, &reader);
+    assert_int_equal(reader.parts[0].read.bytes, 0);
+    assert_int_equal(reader.parts[1].read.next_offset, 3);
+    assert_int_equal(reader.parts[2].read.bytes, 0);
+    assert_int_equal(reader.parts[2].status, STATUS_OK);
+    assert_int_equal(reader.parts[2].high_watermark, 1);
+    fetch_release(&reader.fetch);
+}
+
+static void the_leader_epoch_is_checked_before_leadership(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    rig_follow(rig, 2, 5);
+    const int32_t epochs[] = {4, 5, 6};
+    const enum status expected[] = {STATUS_FENCED_EPOCH, STATUS_NOT_LEADER, STATUS_UNKNOWN_EPOCH};
+    for (int i = 0; i < 3; i++) {
+        read_from(rig, &reader, 1, 0, 500000);
+        reader.parts[0].current_epoch = epochs[i];
+        run(rig, &reader);
+        assert_int_equal(reader.calls, 1);
+        assert_int_equal(reader.parts[0].status, expected[i]);
+    }
+}
+
+static void demotion_answers_parked_ones(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    read_from(rig, &reader, 2, 0, 500000);
+    run(rig, &reader);
+    rig_follow(rig, 2, 2);
+    assert_int_equal(reader.calls, 1);
+    assert_true(reader.fetch.leadership_lost);
+    assert_int_equal(reader.parts[0].status, STATUS_NOT_LEADER);
+}
+
+static void a_leader_that_takes_over_parks_until_it_serves(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    rig_write(rig, "orders", 0, "v", 1);
+    rig_follow(rig, 2, 2);
+    rig->view.leader_id = 1;
+    rig->view.epoch = 3;
+    broker_view_changed(rig->broker);
+    read_from(rig, &reader, 1, 0, 500000);
+    run(rig, &reader);
+    assert_int_equal(reader.calls, 0);
+    rig_lead(rig, 3);
+    assert_int_equal(reader.calls, 1);
+    assert_int_equal(reader.parts[0].read.next_offset, 1);
+    fetch_release(&reader.fetch);
+}
+
+static void a_divergence_is_told_and_nothing_read(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    rig_write(rig, "orders", 0, "v", 2);
+    rig_follow(rig, 2, 2);
+    rig_lead(rig, 4);
+    rig_write(rig, "orders", 0, "v", 2);
+    read_from(rig, &reader, 1, 3, 500000);
+    reader.parts[0].last_fetched_epoch = 1;
+    run(rig, &reader);
+    assert_int_equal(reader.calls, 1);
+    assert_int_equal(reader.parts[0].status, STATUS_OK);
+    assert_true(reader.parts[0].diverging);
+    assert_int_equal(reader.parts[0].diverging_epoch, 1);
+    assert_int_equal(reader.parts[0].diverging_end_offset, 2);
+    assert_int_equal(reader.fetch.bytes, 0);
+    read_from(rig, &reader, 1, 2, 0);
+    reader.parts[0].last_fetched_epoch = 1;
+    run(rig, &reader);
+    assert_false(reader.parts[0].diverging);
+    assert_int_equal(reader.parts[0].read.next_offset, 4);
+    fetch_release(&reader.fetch);
+    read_from(rig, &reader, 1, 2, 0);
+    reader.parts[0].last_fetched_epoch = 9;
+    run(rig, &reader);
+    assert_int_equal(reader.parts[0].status, STATUS_OUT_OF_RANGE);
+}
+
+static void an_unknown_partition_answers_at_once_beside_the_others(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    rig_write(rig, "orders", 1, "v", 1);
+    read_from(rig, &reader, 2, 0, 500000);
+    reader.parts[0].partition = NULL;
+    reader.parts[0].status = STATUS_UNKNOWN_TOPIC_ID;
+    reader.parts[1].offset = 1;
+    run(rig, &reader);
+    assert_int_equal(reader.calls, 1);
+    assert_int_equal(reader.parts[0].status, STATUS_UNKNOWN_TOPIC_ID);
+    assert_int_equal(reader.parts[1].status, STATUS_OK);
+}
+
+static void no_partitions_answer_at_once(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    read_from(rig, &reader, 0, 0, 500000);
+    run(rig, &reader);
+    assert_int_equal(reader.calls, 1);
+}
+
+static void a_cancelled_one_is_never_answered(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    read_from(rig, &reader, 2, 0, 500000);
+    run(rig, &reader);
+    assert_true(broker_fetch_cancel(rig->broker, &reader.fetch));
+    rig_write(rig, "orders", 0, "v", 1);
+    stepped_loop_advance(&rig->fake, 600000);
+    assert_int_equal(reader.calls, 0);
+}
+
+static void finish_now_gives_what_there_is(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    rig_write(rig, "orders", 0, "v", 1);
+    read_from(rig, &reader, 1, 0, 500000);
+    reader.fetch.bytes_min = 100000;
+    run(rig, &reader);
+    broker_fetch_finish_now(rig->broker, &reader.fetch);
+    assert_int_equal(reader.calls, 1);
+    assert_int_equal(reader.parts[0].read.next_offset, 1);
+    fetch_release(&reader.fetch);
+}
+
+static void deleting_the_topic_answers_parked_ones(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    struct rig_answer answer = {0};
+    read_from(rig, &reader, 2, 0, 500000);
+    run(rig, &reader);
+    broker_delete_topic(
+        rig->broker,
+        &(struct admin_request){.topic = "orders", .done = rig_admin_done, .context = &answer});
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(reader.calls, 1);
+    assert_int_equal(reader.parts[0].status, STATUS_UNKNOWN_TOPIC);
+    assert_null(reader.parts[0].partition);
+}
+
+/* After a restart nothing is in memory: reads come from the disk, through the executor or the page
+ * cache. */
+static void cold_data_comes_in_order_and_a_cancel_waits_for_the_read(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    rig_write(rig, "orders", 0, "v", 2);
+    rig_write(rig, "orders", 1, "v", 2);
+    rig_restart(rig);
+    rig_lead(rig, 2);
+    read_from(rig, &reader, 2, 0, 500000);
+    broker_fetch(rig->broker, &reader.fetch);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(reader.calls, 1);
+    assert_int_equal(reader.parts[0].read.next_offset, 2);
+    assert_int_equal(reader.parts[1].read.next_offset, 2);
+    fetch_release(&reader.fetch);
+    rig_restart(rig);
+    rig_lead(rig, 3);
+    read_from(rig, &reader, 2, 0, 500000);
+    broker_fetch(rig->broker, &reader.fetch);
+    if (reader.calls == 0 && !broker_fetch_cancel(rig->broker, &reader.fetch)) {
+        stepped_loop_settle(&rig->fake);
+        assert_int_equal(reader.calls, 1);
+        assert_true(reader.fetch.cancelled);
+    } else {
+        fetch_release(&reader.fetch);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_committed_is_given_with_watermarks_of_that_moment),
+        TEST(nothing_above_the_high_watermark_is_given),
+        TEST(an_empty_one_waits_for_the_high_watermark_not_for_the_append),
+        TEST(a_position_between_high_watermark_and_log_end_waits),
+        TEST(a_position_past_the_log_end_is_out_of_range_at_once),
+        TEST(too_few_bytes_wait_until_there_are_enough),
+        TEST(at_the_end_of_its_wait_it_gets_what_there_is),
+        TEST(the_first_partition_with_data_gives_a_batch_however_large),
+        TEST(the_leader_epoch_is_checked_before_leadership),
+        TEST(demotion_answers_parked_ones),
+        TEST(a_leader_that_takes_over_parks_until_it_serves),
+        TEST(a_divergence_is_told_and_nothing_read),
+        TEST(an_unknown_partition_answers_at_once_beside_the_others),
+        TEST(no_partitions_answer_at_once),
+        TEST(a_cancelled_one_is_never_answered),
+        TEST(finish_now_gives_what_there_is),
+        TEST(deleting_the_topic_answers_parked_ones),
+        TEST(cold_data_comes_in_order_and_a_cancel_waits_for_the_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

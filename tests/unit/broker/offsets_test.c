@@ -1,0 +1,260 @@
+#include "lib/broker_rig.h"
+
+static int setup(void **state)
+{
+    struct rig *rig = calloc(1, sizeof(*rig));
+    rig_init(rig);
+    rig_start(rig);
+    rig_lead(rig, 1);
+    rig_create(rig, "orders", 4);
+    *state = rig;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    rig_deinit(*state);
+    free(*state);
+    return 0;
+}
+
+struct call {
+    struct offsets_request request;
+    struct committed_offset offsets[4];
+    uint32_t calls;
+    int64_t listed[4]; /* of a fetch of all */
+};
+
+static void call_done(void *context, struct offsets_request *request)
+{
+    struct call *call = context;
+    call->calls++;
+    for (uint32_t i = 0; request->all && i < request->offset_count && i < 4; i++) {
+        call->listed[i] = request->offsets[i].offset;
+    }
+}
+
+static void begin(struct call *call, const char *group, uint32_t count)
+{
+    *call = (struct call){
+        .request = {.group = rig_text(group), .offset_count = count, .done = call_done}};
+    call->request.offsets = call->offsets;
+    call->request.context = call;
+    for (uint32_t i = 0; i < count; i++) {
+        call->offsets[i] = (struct committed_offset){
+            .topic = rig_text("orders"), .partition = (int32_t)i, .leader_epoch = -1};
+    }
+}
+
+static void commit(struct rig *rig, struct call *call, int64_t offset)
+{
+    begin(call, "group", 2);
+    call->offsets[0].offset = offset;
+    call->offsets[0].metadata = rig_text("note");
+    call->offsets[1].offset = offset + 1;
+    call->offsets[1].leader_epoch = 1;
+    broker_commit_offsets(rig->broker, &call->request);
+}
+
+static void committed(struct rig *rig, int64_t offset)
+{
+    struct call call;
+    commit(rig, &call, offset);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(call.calls, 1);
+    assert_int_equal(call.request.status, STATUS_OK);
+    assert_int_equal(call.offsets[1].status, STATUS_OK);
+}
+
+static void fetch(struct rig *rig, struct call *call)
+{
+    begin(call, "group", 3);
+    broker_fetch_offsets(rig->broker, &call->request);
+}
+
+static struct partition *group_partition(struct rig *rig)
+{
+    return rig_partition(rig, "__consumer_offsets", internal_partition_of(rig_text("group"), 4));
+}
+
+static void what_was_committed_is_fetched(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    committed(rig, 10);
+    committed(rig, 20);
+    fetch(rig, &call);
+    assert_int_equal(call.calls, 1);
+    assert_int_equal(call.request.status, STATUS_OK);
+    assert_int_equal(call.offsets[0].offset, 20);
+    assert_int_equal(call.offsets[0].leader_epoch, -1);
+    assert_int_equal(call.offsets[1].offset, 21);
+    assert_int_equal(call.offsets[1].leader_epoch, 1);
+    assert_int_equal(call.offsets[2].offset, -1);
+    assert_int_equal(call.offsets[2].status, STATUS_OK);
+    begin(&call, "group", 0);
+    call.request.all = true;
+    broker_fetch_offsets(rig->broker, &call.request);
+    assert_int_equal(call.request.offset_count, 2);
+    assert_int_equal(call.listed[0], 20);
+    assert_int_equal(call.listed[1], 21);
+    begin(&call, "unknown", 1);
+    broker_fetch_offsets(rig->broker, &call.request);
+    assert_int_equal(call.request.status, STATUS_OK);
+    assert_int_equal(call.offsets[0].offset, -1);
+}
+
+static void a_commit_is_answered_when_it_is_replicated(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    rig->hold_high_watermark = true;
+    commit(rig, &call, 10);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(call.calls, 0);
+    struct partition *partition = group_partition(rig);
+    partition_set_high_watermark(partition, partition_log_end(partition));
+    assert_int_equal(call.calls, 1);
+    assert_int_equal(call.request.status, STATUS_OK);
+}
+
+static void an_offset_that_is_not_committed_is_not_shown(void **state)
+{
+    struct rig *rig = *state;
+    struct call open, call;
+    committed(rig, 10);
+    rig->hold_high_watermark = true;
+    commit(rig, &open, 99);
+    stepped_loop_settle(&rig->fake);
+    fetch(rig, &call);
+    assert_int_equal(call.offsets[0].offset, 10);
+}
+
+static void a_read_waits_for_a_confirmation_begun_after_it(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    committed(rig, 10);
+    rig->hold_confirm = true;
+    fetch(rig, &call);
+    assert_int_equal(call.calls, 0);
+    rig->confirm_done(rig->confirm_context, STATUS_OK, NULL);
+    assert_int_equal(call.calls, 1);
+    assert_int_equal(call.offsets[0].offset, 10);
+    fetch(rig, &call);
+    rig->confirm_done(rig->confirm_context, STATUS_NOT_LEADER, NULL);
+    assert_int_equal(call.request.status, STATUS_NOT_LEADER);
+}
+
+static void a_read_times_out_and_a_late_confirmation_is_harmless(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    rig->hold_confirm = true;
+    fetch(rig, &call);
+    stepped_loop_advance(&rig->fake, rig->settings.ack_timeout_us);
+    assert_int_equal(call.calls, 1);
+    assert_int_equal(call.request.status, STATUS_TIMEOUT);
+    rig->confirm_done(rig->confirm_context, STATUS_OK, NULL);
+    assert_int_equal(call.calls, 1);
+}
+
+/* What the predecessor acknowledged may lie above the high watermark known here (I18). */
+static void a_new_leader_answers_once_its_epochs_start_is_committed(void **state)
+{
+    struct rig *rig = *state;
+    struct call open, call;
+    committed(rig, 10);
+    rig->hold_high_watermark = true;
+    commit(rig, &open, 50);
+    stepped_loop_settle(&rig->fake);
+    rig_follow(rig, 2, 2);
+    assert_int_equal(open.request.status, STATUS_NOT_LEADER);
+    rig_lead(rig, 3);
+    fetch(rig, &call);
+    assert_int_equal(call.calls, 0);
+    struct partition *partition = group_partition(rig);
+    partition_set_high_watermark(partition, partition_log_end(partition));
+    assert_int_equal(call.calls, 1);
+    assert_int_equal(call.offsets[0].offset, 50);
+}
+
+static void bad_offsets_are_refused_one_by_one(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    uint8_t *large = calloc(1, OFFSET_METADATA_BYTES_MAX + 1);
+    begin(&call, "group", 4);
+    call.offsets[0].topic = rig_text("nowhere");
+    call.offsets[1].partition = 4;
+    call.offsets[2].metadata = (struct slice){large, OFFSET_METADATA_BYTES_MAX + 1};
+    call.offsets[3].offset = 7;
+    broker_commit_offsets(rig->broker, &call.request);
+    stepped_loop_settle(&rig->fake);
+    free(large);
+    assert_int_equal(call.request.status, STATUS_OK);
+    assert_int_equal(call.offsets[0].status, STATUS_UNKNOWN_TOPIC);
+    assert_int_equal(call.offsets[1].status, STATUS_UNKNOWN_TOPIC);
+    assert_int_equal(call.offsets[2].status, STATUS_METADATA_TOO_LARGE);
+    assert_int_equal(call.offsets[3].status, STATUS_OK);
+}
+
+static void offsets_survive_a_restart_with_the_same_hash(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    committed(rig, 10);
+    uint64_t hash = broker_internal_state_hash(rig->broker, group_partition(rig));
+    assert_true(hash != 0);
+    rig_restart(rig);
+    assert_true(broker_internal_state_hash(rig->broker, group_partition(rig)) == hash);
+    rig_lead(rig, 2);
+    fetch(rig, &call);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(call.request.status, STATUS_OK);
+    assert_int_equal(call.offsets[0].offset, 10);
+}
+
+static void a_follower_refuses(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    rig_follow(rig, 2, 2);
+    commit(rig, &call, 10);
+    assert_int_equal(call.request.status, STATUS_NOT_LEADER);
+    fetch(rig, &call);
+    assert_int_equal(call.request.status, STATUS_NOT_LEADER);
+}
+
+static void a_deleted_topics_offsets_go_with_it(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    struct rig_answer answer = {0};
+    committed(rig, 10);
+    broker_delete_topic(
+        rig->broker,
+        &(struct admin_request){.topic = "orders", .done = rig_admin_done, .context = &answer});
+    stepped_loop_settle(&rig->fake);
+    rig_create(rig, "orders", 4);
+    fetch(rig, &call);
+    assert_int_equal(call.offsets[0].offset, -1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_was_committed_is_fetched),
+        TEST(a_commit_is_answered_when_it_is_replicated),
+        TEST(an_offset_that_is_not_committed_is_not_shown),
+        TEST(a_read_waits_for_a_confirmation_begun_after_it),
+        TEST(a_read_times_out_and_a_late_confirmation_is_harmless),
+        TEST(a_new_leader_answers_once_its_epochs_start_is_committed),
+        TEST(bad_offsets_are_refused_one_by_one),
+        TEST(offsets_survive_a_restart_with_the_same_hash),
+        TEST(a_follower_refuses),
+        TEST(a_deleted_topics_offsets_go_with_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
