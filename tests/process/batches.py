@@ -1,0 +1,101 @@
+"""batches.py: RecordBatch v2 and segment files, read and written without the broker's code."""
+import struct
+from pathlib import Path
+
+HEADER = struct.Struct(">qiibIhiqqqhii")  # 61 bytes: see the fields of Batch
+_CRC_TABLE = []
+for _byte in range(256):
+    for _ in range(8):
+        _byte = _byte >> 1 ^ (0x82F63B78 if _byte & 1 else 0)
+    _CRC_TABLE.append(_byte)
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ _CRC_TABLE[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+def _varint(value):
+    value = value << 1 ^ value >> 63
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _read_varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            return (value >> 1) ^ -(value & 1), at
+
+
+def encode_batch(values, base_offset=0, attributes=0, producer=(-1, -1, -1), timestamp_ms=1700000000000,
+                 epoch=-1, magic=2, count=None, last_offset_delta=None):
+    records = b""
+    for i, value in enumerate(values):
+        body = b"\0" + _varint(0) + _varint(i) + _varint(-1) + _varint(len(value)) + value + _varint(0)
+        records += _varint(len(body)) + body
+    count = len(values) if count is None else count
+    last = len(values) - 1 if last_offset_delta is None else last_offset_delta
+    after_crc = struct.pack(">hiqqqhii", attributes, last, timestamp_ms, timestamp_ms, *producer, count) + records
+    return struct.pack(">qiibI", base_offset, 9 + len(after_crc), epoch, magic, crc32c(after_crc)) + after_crc
+
+
+class Batch:
+    def __init__(self, data):
+        (self.base_offset, _, self.epoch, self.magic, self.crc, self.attributes, self.last_offset_delta, _, _,
+         self.producer_id, self.producer_epoch, self.base_sequence, self.count) = HEADER.unpack_from(data)
+        self.data = data
+
+    @property
+    def next_offset(self):
+        return self.base_offset + self.last_offset_delta + 1
+
+    def crc_is_right(self):
+        return crc32c(self.data[21:]) == self.crc
+
+    def values(self):
+        """(offset, value) of each record; uncompressed batches only."""
+        assert self.attributes & 7 == 0, "compressed"
+        at, result = 61, []
+        for _ in range(self.count):
+            length, at = _read_varint(self.data, at)
+            end = at + length
+            at += 1
+            _, at = _read_varint(self.data, at)
+            delta, at = _read_varint(self.data, at)
+            key_bytes, at = _read_varint(self.data, at)
+            at += max(key_bytes, 0)
+            value_bytes, at = _read_varint(self.data, at)
+            result.append((self.base_offset + delta, self.data[at:at + value_bytes] if value_bytes >= 0 else None))
+            at = end
+        return result
+
+
+def batches_of(data):
+    """The batches of a segment's bytes, up to the zeros written ahead of them."""
+    at = 0
+    while at + HEADER.size <= len(data):
+        (length,) = struct.unpack_from(">i", data, at + 8)
+        if length < HEADER.size - 12 or at + 12 + length > len(data):
+            return
+        yield Batch(data[at:at + 12 + length])
+        at += 12 + length
+
+
+def segments(data_dir, topic, partition):
+    return sorted((Path(data_dir) / "topics" / topic / str(partition)).glob("*.log"))
+
+
+def read_partition(data_dir, topic, partition):
+    """All batches of a partition's files. Only while its broker is down or idle."""
+    return [batch for path in segments(data_dir, topic, partition) for batch in batches_of(path.read_bytes())]

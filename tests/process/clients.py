@@ -1,0 +1,61 @@
+"""clients.py: short ways to use real Kafka clients: kcat as a program, librdkafka in this process."""
+import subprocess
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from history import FAST
+
+
+def kcat(bootstrap, *arguments, data=None, check=True, timeout_s=120):
+    """Runs kcat; what it wrote to its output, as bytes."""
+    done = subprocess.run(["kcat", "-b", bootstrap, *map(str, arguments)], input=data, capture_output=True,
+                          timeout=timeout_s, check=False)
+    if check:
+        assert done.returncode == 0, f"kcat {arguments}: {done.stderr.decode()}"
+    return done.stdout
+
+
+def admin(bootstrap):
+    return AdminClient({"bootstrap.servers": bootstrap, **FAST})
+
+
+def create_topic(bootstrap, name, partitions=1, config=None):
+    futures = admin(bootstrap).create_topics(
+        [NewTopic(name, partitions, config=config or {}, replication_factor=-1)], request_timeout=30)
+    futures[name].result(60)
+
+
+def produce(bootstrap, topic, values, partition=0, settings=None):
+    """Produces with acks=all and waits; the (partition, offset) of each value."""
+    places, errors = [], []
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", **FAST, **(settings or {})})
+
+    def delivered(error, message):
+        if error:
+            errors.append(error)
+        else:
+            places.append((message.partition(), message.offset()))
+
+    for value in values:
+        producer.produce(topic, value, partition=partition, on_delivery=delivered)
+        producer.poll(0)
+    assert producer.flush(60) == 0, "not all were answered"
+    assert not errors, errors[0]
+    return places
+
+
+def consume(bootstrap, topic, count, partition=0, offset=0, patience_s=60):
+    """`count` values of one partition."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "not-used", "enable.auto.commit": False,
+                         "auto.offset.reset": "error", **FAST})
+    consumer.assign([TopicPartition(topic, partition, offset)])
+    values = []
+    while len(values) < count:
+        messages = consumer.consume(count - len(values), patience_s)
+        assert messages, f"{len(values)} of {count} records within {patience_s} s"
+        for message in messages:
+            assert not message.error(), message.error()
+            values.append(message.value())
+    consumer.close()
+    return values

@@ -1,0 +1,99 @@
+"""conftest.py: fixtures of the process tests.
+
+`new_group` makes groups that are cleaned up after the test. A broker that ended without being asked to
+fails the test; after a failure the tails of all logs are printed, and the directories are kept under
+build/failed-process-tests/.
+"""
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import namespaces
+from group import Group, ROOT, moonmq_binary
+
+KEEP = ROOT / "build/failed-process-tests"
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: takes more than a minute")
+    if not moonmq_binary().exists():
+        raise pytest.UsageError(f"{moonmq_binary()} is not there: build it, or name it with MOONMQ_BIN")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    if report.failed:
+        item.failed_in_process_test = True
+
+
+def _keep(request, directory, groups):
+    target = KEEP / request.node.name.replace("/", "_").replace("[", "-").replace("]", "")
+    shutil.rmtree(target, ignore_errors=True)
+    for group in groups:
+        for broker in group.brokers:
+            print(f"\n---- {broker}: the end of {broker.log_path.name} ----\n{broker.log_tail()}",
+                  file=sys.stderr)
+    shutil.copytree(directory, target, symlinks=True, ignore_dangling_symlinks=True)
+    print(f"\nkept: {target.relative_to(ROOT)}", file=sys.stderr)
+
+
+@pytest.fixture
+def new_group(request, tmp_path):
+    groups = []
+
+    def make(size=3, **arguments):
+        group = Group(tmp_path / f"group{len(groups) + 1}", size, **arguments)
+        groups.append(group)
+        return group
+
+    yield make
+    for group in groups:
+        for broker in group.brokers:
+            broker._note_exit()  # before cleaning up ends what still runs
+    for group in groups:
+        group.clean_up()
+    crashes = {i + 1: group.crashes() for i, group in enumerate(groups) if group.crashes()}
+    if crashes or getattr(request.node, "failed_in_process_test", False):
+        _keep(request, tmp_path, groups)
+    shutil.rmtree(tmp_path, ignore_errors=True)
+    assert not crashes, f"brokers ended by themselves (exit codes): {crashes}"
+
+
+@pytest.fixture
+def group3(new_group):
+    return new_group(3).start()
+
+
+@pytest.fixture
+def single(new_group):
+    return new_group(1).start()
+
+
+@pytest.fixture
+def run_moonmq():
+    """Runs a command of the program; the CompletedProcess, text."""
+
+    def run(*arguments, check=True, timeout_s=120, binary=False, **options):
+        done = subprocess.run(
+            [str(moonmq_binary()), *map(str, arguments)], capture_output=True, text=not binary,
+            timeout=timeout_s, check=False, **options)
+        if check:
+            assert done.returncode == 0, f"moonmq {' '.join(map(str, arguments))}: exit " \
+                f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    return run
+
+
+@pytest.fixture
+def network(request):
+    """Network namespaces, one a broker; skipped where the kernel does not let us."""
+    if not namespaces.are_possible():
+        pytest.skip("network namespaces need root")
+    net = namespaces.Network()
+    yield net
+    net.clean_up()

@@ -1,0 +1,291 @@
+"""How a group begins, and how it begins again: founding, restarts in every order, wiped and damaged replicas."""
+import itertools
+import json
+import shutil
+
+import pytest
+
+import clients
+from group import wait_for
+from history import compare_copies, read_all
+
+
+def write_some(group, count=200, topic="t", partitions=2):
+    clients.create_topic(group.bootstrap, topic, partitions)
+    values = [f"{topic} {i}".encode() for i in range(count)]
+    for partition in range(partitions):
+        clients.produce(group.bootstrap, topic, values[partition::partitions], partition=partition)
+    return set(values)
+
+
+def assert_all_there(group, values, topic="t", partitions=2):
+    found = read_all(group.bootstrap, topic, partitions)
+    assert values <= set(found.values()), f"{len(values - set(found.values()))} are missing"
+    return found
+
+
+def assert_copies_equal(group, final, topic="t", partitions=2):
+    group.wait_all_in_sync()
+    for broker in group.brokers:
+        assert broker.terminate() == 0
+    problems = compare_copies(group.brokers, topic, partitions, final)
+    assert not problems, "\n".join(problems[:20])
+
+
+# ---- the first start ----
+
+def test_the_first_start_needs_all_and_names_who_is_missing(new_group):
+    group = new_group(3)
+    first, second, third = group.brokers
+    first.start().wait_alive()
+    second.start().wait_alive()
+    wait_for(lambda: "not ready: 3" in first.http("/readyz").body.decode() or None,
+             lambda: f"readyz names replica 3: {first.http('/readyz').body}")
+    assert first.http("/readyz").status == 503
+    assert group.leader_now() is None
+    third.start()
+    group.wait_all_in_sync()
+    for broker in group.brokers:
+        broker.wait_ready()
+    assert len({b.status()["group"] for b in group.brokers}) == 1
+
+
+def test_any_majority_is_enough_later(group3):
+    values = write_some(group3)
+    for broker in group3.brokers:
+        broker.kill()
+    for broker in group3.brokers[1:]:
+        broker.start()
+    group3.wait_in_sync(2)
+    assert_all_there(group3, values)
+
+
+def test_only_a_fitting_role_founds(new_group):
+    group = new_group(3)
+    for broker in group.brokers:
+        config = group.config_of(broker)
+        config["Server"]["Replication"]["Role"] = "leader" if broker.id == 2 else "follower"
+        broker.write_config(config)
+    group.start()
+    assert group.wait_leader().id == 2
+    group.brokers[1].kill()
+    group.wait_leader(among=[group.brokers[0], group.brokers[2]])
+
+
+def test_a_broker_with_records_founds_and_the_others_copy_them(new_group):
+    alone = new_group(1).start()
+    values = write_some(alone)
+    assert alone.brokers[0].terminate() == 0
+    group = new_group(3)
+    shutil.copytree(alone.brokers[0].data_dir, group.brokers[1].data_dir)
+    group.start()
+    final = assert_all_there(group, values)
+    assert_copies_equal(group, final)
+
+
+def test_two_with_records_found_nothing_and_are_named(new_group):
+    group = new_group(3)
+    for i in (0, 2):
+        alone = new_group(1).start()
+        write_some(alone)
+        assert alone.brokers[0].terminate() == 0
+        shutil.copytree(alone.brokers[0].data_dir, group.brokers[i].data_dir)
+    for broker in group.brokers:
+        broker.start().wait_alive()
+    first = group.brokers[0]
+    wait_for(lambda: first.http("/readyz").status == 503 and " 3" in first.http("/readyz").body.decode() or None,
+             lambda: f"readyz names replica 3: {first.http('/readyz').body}")
+    wait_for(lambda: any(b.status() for b in group.brokers), "status answers")
+    assert group.leader_now() is None
+
+
+# ---- restarts ----
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
+def test_restart_in_this_order_keeps_all(group3, order):
+    values = write_some(group3)
+    for broker in group3.brokers:
+        broker.kill()
+    for i in order:
+        group3.brokers[i].start().wait_alive()
+    group3.wait_all_in_sync()
+    final = assert_all_there(group3, values)
+    assert_copies_equal(group3, final)
+
+
+def test_stopped_cleanly_one_by_one_and_started_again(group3):
+    values = write_some(group3)
+    for broker in list(group3.brokers):
+        assert broker.terminate() == 0
+    group3.start()
+    final = assert_all_there(group3, values)
+    assert_copies_equal(group3, final)
+
+
+def test_without_a_majority_nothing_is_acknowledged_and_then_all_goes_on(group3):
+    values = write_some(group3)
+    leader = group3.wait_leader()
+    followers = group3.others(leader)
+    for follower in followers:
+        follower.kill()
+    with pytest.raises(AssertionError):
+        clients.produce(group3.bootstrap, "t", [b"lonely"], settings={"message.timeout.ms": 4000})
+    wait_for(lambda: not leader.is_ready(), f"{leader} is not ready alone")
+    for follower in followers:
+        follower.start()
+    group3.wait_all_in_sync()
+    clients.produce(group3.bootstrap, "t", [b"together"])
+    assert_all_there(group3, values | {b"together"})
+
+
+# ---- wiped and damaged replicas ----
+
+@pytest.mark.parametrize("role", ["leader", "follower"])
+def test_a_wiped_replica_comes_back_as_a_learner_and_gets_all(group3, role):
+    values = write_some(group3)
+    leader = group3.wait_leader()
+    victim = leader if role == "leader" else group3.others(leader)[0]
+    before = victim.status()["incarnation"]
+    victim.kill()
+    shutil.rmtree(victim.data_dir)
+    victim.start()
+    group3.wait_all_in_sync()
+    assert victim.status()["incarnation"] != before
+    final = assert_all_there(group3, values)
+    assert_copies_equal(group3, final)
+
+
+def test_wiped_replicas_alone_found_nothing(group3):
+    values = write_some(group3)
+    for broker in group3.brokers:
+        broker.kill()
+    for broker in group3.brokers[:2]:
+        shutil.rmtree(broker.data_dir)
+        broker.start().wait_alive()
+    keeper = group3.brokers[2].start().wait_alive()
+    wait_for(keeper.status, "the one with data answers")
+    group_before = keeper.status()["group"]
+    for broker in group3.brokers[:2]:
+        wait_for(lambda b=broker: not b.is_ready(), "not ready")
+    assert group3.leader_now() is None
+    assert keeper.status()["group"] == group_before
+    topic = keeper.data_dir / "topics/t/0"
+    assert any(path.stat().st_size for path in topic.glob("*.log")) and values
+
+
+def flip(path, at):
+    data = bytearray(path.read_bytes())
+    data[at % len(data)] ^= 0x10
+    path.write_bytes(data)
+
+
+DAMAGE = {
+    "flipped": lambda path: flip(path, path.stat().st_size // 2),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:path.stat().st_size // 2]),
+    "empty": lambda path: path.write_bytes(b""),
+    "gone": lambda path: path.unlink(),
+    "garbage": lambda path: path.write_bytes(b"\0" * 100),
+    "valid JSON, other content": lambda path: path.write_text(json.dumps({"term": 1, "vote": 1})),
+}
+
+
+@pytest.mark.parametrize("file", ["replication-raft.json", "replication-epochs.json", "replication-identity.json",
+                                  "replication-offsets.json", "replication-manifest.json", "synced-positions"])
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_file_of_one_replica_costs_nothing(group3, file, damage):
+    values = write_some(group3, 100)
+    leader = group3.wait_leader()
+    victim = group3.others(leader)[0]
+    victim.kill()
+    path = victim.data_dir / file
+    if not path.exists():
+        pytest.skip(f"no {file} was written")
+    DAMAGE[damage](path)
+    victim.start()
+    group3.wait_all_in_sync()
+    # The replica that was hurt leads now: what it says must be right.
+    leader = group3.wait_leader()
+    if leader is not victim:
+        third = next(b for b in group3.brokers if b not in (leader, victim))
+        third.pause()
+        try:
+            group3.wait_in_sync(2)
+            leader.kill()
+        finally:
+            third.resume()
+        group3.wait_leader(other_than=leader)
+        leader.start()
+    final = assert_all_there(group3, values)
+    assert_copies_equal(group3, final)
+
+
+def test_a_data_directory_under_another_id_is_no_twin(group3):
+    values = write_some(group3)
+    one, two = group3.brokers[:2]
+    incarnation = one.status()["incarnation"]
+    for broker in (one, two):
+        broker.kill()
+    shutil.rmtree(two.data_dir)
+    shutil.copytree(one.data_dir, two.data_dir)
+    one.start()
+    two.start()
+    group3.wait_all_in_sync()
+    assert two.status()["incarnation"] != incarnation
+    final = assert_all_there(group3, values)
+    assert_copies_equal(group3, final)
+
+
+def test_a_replica_of_another_group_is_refused_untouched(new_group):
+    group, other = new_group(3).start(), new_group(3).start()
+    values = write_some(group)
+    stranger, victim = other.others(other.wait_leader())[0], group.others(group.wait_leader())[0]
+    stranger_values = write_some(other, topic="theirs")
+    stranger.kill()
+    victim.kill()
+    # The stranger takes the victim's place: its address, its id, the same token.
+    stranger.id, stranger.client_port, stranger.replicate_port = victim.id, victim.client_port, victim.replicate_port
+    config = json.loads(victim.config_path.read_text())
+    config["Server"].update(DataDir=str(stranger.data_dir), MetricsPort=stranger.metrics_port)
+    own = json.loads(stranger.config_path.read_text())["Server"]["Replication"]["ReplicaId"]
+    stranger.write_config(config)
+    stranger.start().wait_alive()
+    wait_for(lambda: group.wait_leader().status()["in_sync_now"] == 2, "the group goes on with two")
+    assert not stranger.is_ready()
+    assert list((stranger.data_dir / "topics/theirs").rglob("*.log"))
+    stranger.kill()
+    victim.start()
+    group.wait_all_in_sync()
+    assert_all_there(group, values)
+    assert own and stranger_values
+
+
+# ---- damaged logs ----
+
+def test_a_torn_tail_of_a_follower_is_mended(group3):
+    values = write_some(group3)
+    victim = group3.others(group3.wait_leader())[0]
+    victim.kill()
+    path = max((victim.data_dir / "topics/t/0").glob("*.log"))
+    data = path.read_bytes()
+    used = len(data.rstrip(b"\0"))
+    path.write_bytes(data[:used] + b"\x00\x00\x00\x00\x00\x00\x7f\xff\xde\xad\xbe\xef" * 7)
+    victim.start()
+    group3.wait_all_in_sync()
+    final = assert_all_there(group3, values)
+    assert_copies_equal(group3, final)
+
+
+def test_rot_in_the_middle_is_quarantined_and_never_served(group3, run_moonmq):
+    values = write_some(group3, 2000)
+    victim = group3.others(group3.wait_leader())[0]
+    assert victim.terminate() == 0
+    path = min((victim.data_dir / "topics/t/0").glob("*.log"))
+    flip(path, 700)
+    size = path.stat().st_size
+    victim.start().wait_alive()
+    wait_for(lambda: not victim.is_ready(), "a damaged replica is not ready")
+    wait_for(lambda: sum(v for k, v in victim.metrics().items() if k.startswith("moonmq_alarms_total")) > 0,
+             lambda: f"an alarm\n{victim.log_tail()}")
+    assert path.stat().st_size >= size or list((victim.data_dir / "quarantine").rglob("*.log")), "bytes were cut"
+    group3.wait_in_sync(2)
+    assert_all_there(group3, values)

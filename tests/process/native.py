@@ -1,0 +1,145 @@
+"""native.py: the native protocol, frame by frame, written from its page and not from the broker's code.
+
+Partitions are 1-based here, as on the wire.
+"""
+import os
+import socket
+import struct
+
+HELLO, AUTH, PRODUCE, FETCH, COMMIT, CREATE_TOPIC, LIST_TOPICS = 1, 2, 3, 4, 6, 7, 8
+GOODBYE, HEARTBEAT_REQ, HEARTBEAT_RESP, IDENTIFY, PRODUCE_BATCH = 0x0A, 0x0B, 0x0C, 0x0D, 0x17
+LIST_OFFSETS, DELETE_TOPIC, DESCRIBE_TOPIC, CREATE_PARTITIONS, STATUS = 0x18, 0x19, 0x1A, 0x21, 0x22
+WELCOME, AUTH_OK, PRODUCE_ACK, RECORD, TOPIC_LIST, OK = 0x80, 0x81, 0x82, 0x83, 0x84, 0x86
+IDENTIFY_ACK, PRODUCE_BATCH_ACK, RECORD_BATCH, OFFSETS, ERROR = 0x87, 0x8B, 0x8C, 0x8D, 0xFE
+ZERO_ID = bytes(16)
+
+
+def text(value):
+    data = value if isinstance(value, bytes) else value.encode()
+    return struct.pack(">I", len(data)) + data
+
+
+def frame(opcode, payload=b"", correlation=None):
+    return struct.pack(">IB", 17 + len(payload), opcode) + (correlation or os.urandom(16)) + payload
+
+
+class Closed(Exception):
+    """The peer closed, with what it said before."""
+
+
+class Refused(Exception):
+    def __init__(self, code, message, fatal):
+        super().__init__(f"error {code}: {message}")
+        self.code, self.message, self.fatal = code, message, fatal
+
+
+class Connection:
+    def __init__(self, host, port, timeout_s=10):
+        self.socket = socket.create_connection((host, port), timeout_s)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.data = b""
+
+    def close(self):
+        self.socket.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def _take(self, count):
+        while len(self.data) < count:
+            try:
+                more = self.socket.recv(65536)
+            except ConnectionError as why:
+                raise Closed(str(why)) from None
+            if not more:
+                raise Closed(f"{len(self.data)} bytes of a frame were there")
+            self.data += more
+        taken, self.data = self.data[:count], self.data[count:]
+        return taken
+
+    def read(self):
+        """The next frame: opcode, correlation id, payload. Heartbeats are answered on the way."""
+        while True:
+            (length,) = struct.unpack(">I", self._take(4))
+            body = self._take(length)
+            opcode, correlation, payload = body[0], body[1:17], body[17:]
+            if opcode != HEARTBEAT_REQ:
+                return opcode, correlation, payload
+            self.send(frame(HEARTBEAT_RESP, correlation=correlation))
+
+    def request(self, opcode, payload=b""):
+        """Sends one request; the reply's opcode and payload, or Refused."""
+        correlation = os.urandom(16)
+        self.send(frame(opcode, payload, correlation))
+        reply, echoed, body = self.read()
+        if reply == ERROR:
+            code, length = struct.unpack(">HI", body[:6])
+            raise Refused(code, body[6:6 + length].decode(), echoed == ZERO_ID)
+        assert echoed == correlation, "an answer to another request"
+        return reply, body
+
+    def is_closed(self):
+        """Waits for the peer's close; False if it sends something instead."""
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionError:
+            return True
+
+    def login(self, user="u", password="p"):
+        assert self.request(HELLO, struct.pack(">I", 1)) == (WELCOME, struct.pack(">I", 1))
+        reply, _ = self.request(AUTH, text(user) + text(password))
+        assert reply == AUTH_OK
+        return self
+
+    # ---- requests ----
+
+    def create_topic(self, name, partitions=1):
+        assert self.request(CREATE_TOPIC, text(name) + struct.pack(">I", partitions))[0] == OK
+
+    def produce(self, topic, value, key=""):
+        reply, body = self.request(PRODUCE, b"\0" + text(topic) + text(key) + text(value))
+        assert reply == PRODUCE_ACK
+        return struct.unpack(">IQ", body)
+
+    def produce_batch(self, topic, pairs):
+        payload = b"\0\0" + text(topic) + struct.pack(">I", len(pairs))
+        payload += b"".join(text(key) + text(value) for key, value in pairs)
+        reply, body = self.request(PRODUCE_BATCH, payload)
+        assert reply == PRODUCE_BATCH_ACK
+        (count,) = struct.unpack(">I", body[:4])
+        acks = [struct.unpack(">IQ", body[4 + 12 * i:16 + 12 * i]) for i in range(count)]
+        (code,) = struct.unpack(">H", body[4 + 12 * count:6 + 12 * count])
+        return acks, code
+
+    def fetch(self, topic, group, max_records=1000):
+        """Records of one classic pull: (partition, offset, key, value)."""
+        correlation = os.urandom(16)
+        self.send(frame(FETCH, text(topic) + text(group) + struct.pack(">I", max_records), correlation))
+        records = []
+        while True:
+            opcode, _, body = self.read()
+            if opcode == OK:
+                return records
+            if opcode == ERROR:
+                code, length = struct.unpack(">HI", body[:6])
+                raise Refused(code, body[6:6 + length].decode(), False)
+            assert opcode == RECORD
+            at = 4 + struct.unpack(">I", body[:4])[0]
+            partition, offset, _, key_bytes = struct.unpack(">IQQI", body[at:at + 24])
+            key = body[at + 24:at + 24 + key_bytes]
+            value = body[at + 28 + key_bytes:]
+            records.append((partition, offset, key, value))
+
+    def commit(self, topic, partition, offset):
+        reply, _ = self.request(COMMIT, text(topic) + struct.pack(">IQ", partition, offset))
+        assert reply == OK
+
+
+def connect(broker, user="u", password="p", timeout_s=10):
+    return Connection(broker.host, broker.client_port, timeout_s).login(user, password)
