@@ -175,12 +175,12 @@ static void rig_open(struct rig *rig)
     broker_start(rig->broker, rig_started, rig);
 }
 
-static void rig_init(struct rig *rig)
+/* On a disk of the test's own; `directory` is there. */
+static void rig_init_on(struct rig *rig, struct file_system *fs, const char *directory)
 {
-    *rig = (struct rig){.fs = file_system_posix()};
+    *rig = (struct rig){.fs = fs};
     stepped_loop_init(&rig->fake);
-    strcpy(rig->directory, "/tmp/moonmq-broker-XXXXXX");
-    assert_non_null(mkdtemp(rig->directory));
+    snprintf(rig->directory, sizeof(rig->directory), "%s", directory);
     broker_settings_default(&rig->settings);
     rig->settings.internal_partitions = 4;
     rig->view = (struct group_view){.self_id = 1,
@@ -189,6 +189,13 @@ static void rig_init(struct rig *rig)
                                     .member_count = 3,
                                     .min_insync = 2,
                                     .in_sync_now = 3};
+}
+
+static void rig_init(struct rig *rig)
+{
+    char directory[] = "/tmp/moonmq-broker-XXXXXX";
+    assert_non_null(mkdtemp(directory));
+    rig_init_on(rig, file_system_posix(), directory);
 }
 
 static void rig_start(struct rig *rig)
@@ -298,9 +305,9 @@ static struct partition *rig_partition(struct rig *rig, const char *name, uint32
 static bool rig_has_path(struct rig *rig, const char *relative)
 {
     char path[400];
-    struct stat info;
+    enum file_kind kind;
     snprintf(path, sizeof(path), "%s/%s", rig->directory, relative);
-    return stat(path, &info) == 0;
+    return file_kind(rig->fs, path, &kind, NULL) == STATUS_OK;
 }
 
 /* ---- batches ---- */
