@@ -343,7 +343,8 @@ void rpc_http_link_call(struct rpc_link *base, const char *method, const char *p
     link->answered = answered;
     link->answered_context = context;
     link->http->stats.calls++;
-    if (UNEXPECTED(link->state != LINK_OPEN)) {
+    if (link->state != LINK_OPEN) {
+        /* It broke a moment ago, and its owner was not told yet. */
         link->failure = STATUS_CLOSED;
         link_tell_later(link);
         return;

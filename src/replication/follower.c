@@ -26,15 +26,18 @@ static void fetch_opened(void *context, struct rpc_link *link)
     follow_go_on(follow);
 }
 
-/* The session's fate is unknown with the connection: a new one is opened (S6 rule 8). */
+/* The session's fate is unknown with the connection: a new one is opened (S6 rule 8). The first
+ * time it is dialled again at once: it may have been a single reset. */
 static void fetch_closed(void *context, struct rpc_link *link, enum status why)
 {
     (void)link;
     (void)why;
     struct follow *follow = context;
-    follow->fetch_open = follow->fetch_busy = false;
+    bool at_once = follow->fetch_open && !follow->fetch_retried;
+    follow->fetch_open = follow->fetch_busy = follow->opening = false;
+    follow->fetch_retried = true;
     follow->session = 0;
-    timer_start(follow->retry_timer, short_delay(follow));
+    timer_start(follow->retry_timer, at_once ? 0 : short_delay(follow));
 }
 
 static void progress_opened(void *context, struct rpc_link *link)
@@ -50,7 +53,9 @@ static void progress_closed(void *context, struct rpc_link *link, enum status wh
     (void)link;
     (void)why;
     struct follow *follow = context;
+    bool at_once = follow->progress_open && !follow->progress_retried;
     follow->progress_open = follow->progress_busy = false;
+    follow->progress_retried = true;
     /* A report may be lost: everything is told again. */
     struct follow_partition *of;
     DL_FOREACH(follow->partitions, of)
@@ -59,7 +64,7 @@ static void progress_closed(void *context, struct rpc_link *link, enum status wh
         follow_mark_changed(follow, of);
     }
     follow->told_applied = (struct manifest_version){-1, 0};
-    timer_start(follow->progress_retry_timer, short_delay(follow));
+    timer_start(follow->progress_retry_timer, at_once ? 0 : short_delay(follow));
 }
 
 static const struct rpc_link_handlers fetch_handlers = {fetch_opened, fetch_closed};
@@ -114,7 +119,10 @@ struct follow *follow_new(const struct follow_options *options)
     if (follow == NULL) return NULL;
     follow->options = *options;
     random_seed(&follow->random, options->random_seed);
-    follow->announced = follow->told_applied = (struct manifest_version){-1, 0};
+    follow->announced = follow->applying = follow->told_applied = (struct manifest_version){-1, 0};
+    /* Above what an earlier process of this incarnation used in this epoch, as a rule: see
+     * follow_refused(). */
+    follow->seq = (uint64_t)follow_now(follow);
     follow->retry_timer = timer_new(options->loop, retry_fire, follow);
     follow->progress_timer = timer_new(options->loop, progress_fire, follow);
     follow->progress_retry_timer = timer_new(options->loop, progress_retry_fire, follow);
@@ -135,8 +143,9 @@ struct follow *follow_new(const struct follow_options *options)
     return follow;
 }
 
-void follow_destroy(struct follow *follow)
+static void follow_destroy(void *context)
 {
+    struct follow *follow = context;
     struct follow_partition *of, *next;
     DL_FOREACH_SAFE(follow->partitions, of, next)
     {
@@ -146,8 +155,20 @@ void follow_destroy(struct follow *follow)
     free(follow);
 }
 
+bool follow_is_dead(struct follow *follow)
+{
+    if (!follow->dead) return false;
+    bool last = follow->rewinds == 0 && follow->applies == 0 && !follow->destroying;
+    if (last) {
+        follow->destroying = true;
+        loop_defer(follow->options.loop, follow_destroy, follow);
+    }
+    return true;
+}
+
 void follow_free(struct follow *follow, bool final)
 {
+    ASSERT(!follow->dead);
     rpc_link_free(follow->fetch_link);
     rpc_link_free(follow->progress_link);
     timer_free(follow->retry_timer);
@@ -162,7 +183,8 @@ void follow_free(struct follow *follow, bool final)
         of->partition = NULL;
     }
     follow->dead = true;
-    if (final || (follow->rewinds == 0 && !follow->applying)) follow_destroy(follow);
+    if (final) follow->rewinds = follow->applies = 0;
+    (void)follow_is_dead(follow);
 }
 
 void follow_partition_added(struct follow *follow, struct partition *partition)
@@ -204,7 +226,13 @@ void follow_durable(struct follow *follow, struct partition *partition)
     struct follow_partition *of = partition_replica(partition);
     if (of == NULL) return;
     follow_mark_changed(follow, of);
-    timer_start(follow->progress_timer, 0);
+    follow_progress_soon(follow);
+}
+
+/* This turn's syncs go out together. */
+void follow_progress_soon(struct follow *follow)
+{
+    if (!follow->dead) timer_start(follow->progress_timer, 0);
 }
 
 void follow_failed(struct follow *follow, struct partition *partition)
@@ -260,6 +288,7 @@ bool follow_id_fits(const struct follow *follow, const struct raft_id *id)
 
 void follow_restart(struct follow *follow, enum follow_step step, int64_t delay_us)
 {
+    if (follow->dead) return;
     if (step == FOLLOW_MANIFEST) follow->manifest_started = false;
     if (step <= FOLLOW_EPOCHS) {
         struct follow_partition *of;
@@ -285,6 +314,10 @@ void follow_refused(struct follow *follow, const struct rpc_answer *answer)
     if (answer->status == 503) {
         follow_restart(follow, follow->step, short_delay(follow));
     } else if (answer->status == 409 && strcmp(refusal.error, "session") == 0) {
+        /* Of an OPEN: the leader knows higher numbers of an earlier process here. */
+        if (follow->opening && follow->seq < UINT64_C(1) << 62) {
+            follow->seq += follow->seq + (UINT64_C(1) << 32);
+        }
         follow_restart(follow, FOLLOW_FETCH, 0);
     } else if (answer->status == 409 && strcmp(refusal.error, "manifest") == 0) {
         follow_restart(follow, FOLLOW_MANIFEST, 0);
@@ -306,18 +339,17 @@ void follow_refused(struct follow *follow, const struct rpc_answer *answer)
 static void manifest_applied(void *context, enum status status, const struct error *error)
 {
     struct follow *follow = context;
-    follow->applying = false;
-    if (follow->dead) {
-        if (follow->rewinds == 0) follow_destroy(follow);
-        return;
-    }
+    ASSERT(follow->applies > 0);
+    follow->applies--;
+    if (follow_is_dead(follow)) return;
     if (status != STATUS_OK) {
         log_error("manifest_apply_failed error=\"%s\"", error->text);
         follow_restart(follow, FOLLOW_MANIFEST, BACK_OFF_US);
         return;
     }
+    if (follow->applies > 0) return; /* a newer one is on its way */
     if (follow->step == FOLLOW_APPLY) follow->step = FOLLOW_EPOCHS;
-    timer_start(follow->progress_timer, 0);
+    follow_progress_soon(follow);
     follow_go_on(follow);
 }
 
@@ -326,9 +358,9 @@ static void apply_manifest(struct follow *follow)
     struct wire_manifest *manifest = &follow->manifest;
     struct broker *broker = follow->options.broker;
     follow->manifest_started = false;
-    follow->manifest_wanted = false;
     if (follow->step == FOLLOW_MANIFEST) follow->step = FOLLOW_APPLY;
-    follow->applying = true;
+    follow->applies++;
+    follow->applying = manifest->version;
     catalog_apply(broker, manifest->version, manifest->topics, manifest->topic_count,
                   manifest->tombstones, manifest->tombstone_count, manifest_applied, follow);
 }
@@ -341,6 +373,7 @@ static void manifest_answered(void *context, const struct rpc_answer *answer)
         follow_refused(follow, answer);
         return;
     }
+    follow->fetch_retried = false;
     struct raft_id id;
     int64_t epoch = -1;
     struct error error = {0};
@@ -382,20 +415,28 @@ static void ask_manifest(struct follow *follow)
     buffer_deinit(&body);
 }
 
+/* The leader announced a version that is neither here nor on its way. */
+static bool manifest_is_behind(const struct follow *follow)
+{
+    if (follow->manifest_started) return true; /* some of its pages are here */
+    struct manifest_version here =
+        follow->applies > 0 ? follow->applying : catalog_version(follow->options.broker);
+    return manifest_version_compare(follow->announced, here) > 0;
+}
+
 /* Does the next thing that can be done now. */
 void follow_go_on(struct follow *follow)
 {
-    if (!follow->fetch_open || follow->fetch_busy) return;
+    if (follow->dead || !follow->fetch_open || follow->fetch_busy) return;
     switch (follow->step) {
     case FOLLOW_MANIFEST: ask_manifest(follow); break;
     case FOLLOW_APPLY: break;
     case FOLLOW_EPOCHS: follow_ask_epochs(follow); break;
     case FOLLOW_FETCH:
-        if ((follow->manifest_wanted || follow->manifest_started) && !follow->applying) {
+        if (manifest_is_behind(follow))
             ask_manifest(follow);
-        } else {
+        else
             follow_send_fetch(follow);
-        }
         break;
     }
 }

@@ -30,6 +30,8 @@ struct follow_handlers {
     /* An answer arrived: the leader hears us; `in_isr` by its own word. */
     void (*heard)(void *context, bool in_isr, bool handing_over);
     void (*truncated)(void *context);
+    /* Cuts and resets under way, of this following and of ended ones: +1, -1. */
+    void (*rewinding)(void *context, int change);
     void (*fetched)(void *context, uint64_t records);
     void *context;
 };
@@ -49,8 +51,9 @@ struct follow_options {
     struct follow_handlers handlers;
 };
 struct follow *follow_new(const struct follow_options *options);
-/* Cuts and resets under way go on in the log, and what they need is freed when they end; `final`:
- * they never will (the broker goes too). */
+/* Also from inside its handlers. Cuts and resets under way go on in the log, and what they need is
+ * freed when they end; until then no other following may begin (`rewinding`). `final`: they never
+ * will (the broker goes too). */
 void follow_free(struct follow *follow, bool final);
 
 void follow_partition_added(struct follow *follow, struct partition *partition);

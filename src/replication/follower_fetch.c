@@ -27,7 +27,7 @@ void follow_set_failed(struct follow *follow, struct follow_partition *of, uint8
         timer_start(follow->failed_timer, retry_after_us);
     }
     follow_mark_changed(follow, of);
-    timer_start(follow->progress_timer, 0);
+    follow_progress_soon(follow);
 }
 
 /* ---- requests ---- */
@@ -70,8 +70,8 @@ static void note_told(struct follow_partition *of, const struct wire_request_ent
     of->told_durable = entry->durable_offset;
     of->told_start = entry->log_start;
     of->told_epoch = entry->last_epoch;
-    of->told_flags = entry->flags & (WIRE_CONFLICT | WIRE_FAILED);
-    of->must_tell = of->rewound = false;
+    of->told_flags = entry->flags & (WIRE_CONFLICT | WIRE_FAILED | WIRE_REWOUND);
+    of->must_tell = false;
 }
 
 /* Adds what this slot has to say. false: it must wait (a progress may not define, a rewind runs).
@@ -79,6 +79,7 @@ static void note_told(struct follow_partition *of, const struct wire_request_ent
 static bool put_slot(struct follow_partition *of, bool is_fetch, struct buffer *body,
                      uint32_t *entry_count)
 {
+    struct follow *follow = of->follow;
     struct wire_request_entry entry = {.slot = of->slot};
     if (of->rewinding) return false;
     if (of->partition == NULL) {
@@ -91,7 +92,9 @@ static bool put_slot(struct follow_partition *of, bool is_fetch, struct buffer *
         if (!of->define_sent) {
             if (!is_fetch) return false;
             entry.flags |= WIRE_DEFINE;
-            entry.flags &= (uint8_t)~WIRE_REWOUND;
+            entry.flags &= (uint8_t)~WIRE_REWOUND; /* a new slot has nothing to go back from */
+            of->rewound = false;
+            follow->fetch_defines = true;
             entry.uid = *topic_uid(partition_topic(of->partition));
             entry.partition = (uint32_t)partition_index(of->partition);
             of->define_sent = true;
@@ -101,7 +104,10 @@ static bool put_slot(struct follow_partition *of, bool is_fetch, struct buffer *
             return true;
         }
         note_told(of, &entry);
-        of->told_flags = entry.flags & (WIRE_CONFLICT | WIRE_FAILED);
+        if (entry.flags & WIRE_REWOUND) {
+            of->rewound_seq = follow->seq;
+            *(is_fetch ? &follow->fetch_rewinds : &follow->progress_rewinds) = true;
+        }
     }
     wire_put_request_entry(body, &entry);
     (*entry_count)++;
@@ -128,6 +134,13 @@ static void build_request(struct follow *follow, bool is_fetch, uint16_t flags, 
         .max_bytes = options->config->max_fetch_bytes,
     };
     memcpy(header.members, options->members_hash, sizeof(header.members));
+    if (is_fetch) {
+        follow->fetch_seq = header.seq;
+        follow->fetch_rewinds = follow->fetch_defines = false;
+    } else {
+        follow->progress_seq = header.seq;
+        follow->progress_rewinds = false;
+    }
     struct buffer entries;
     buffer_init(&entries, 0);
     struct follow_partition *of, *next;
@@ -147,6 +160,21 @@ static void build_request(struct follow *follow, bool is_fetch, uint16_t flags, 
 }
 
 /* ---- answers ---- */
+
+/* The leader has what the request with this number said. */
+static void note_heard(struct follow *follow, uint64_t seq, bool rewinds, bool defines)
+{
+    if (!rewinds && !defines) return;
+    struct follow_partition *of;
+    DL_FOREACH(follow->partitions, of)
+    {
+        if (rewinds && of->rewound && of->rewound_seq == seq) {
+            of->rewound = false;
+            of->told_flags &= (uint8_t)~WIRE_REWOUND;
+        }
+        if (defines) of->defined = of->define_sent;
+    }
+}
 
 /* Checks the batches of one entry: whole, CRC, in place, epochs not falling. */
 static uint8_t check_batches(const struct follow *follow, const struct follow_partition *of,
@@ -233,14 +261,27 @@ static void apply_error(struct follow *follow, struct follow_partition *of, uint
 {
     log_warn("fetch_error partition=%s code=%u", partition_name(of->partition), code);
     if (code == WIRE_ERROR_AHEAD) {
-        of->compared = false;
-        follow->step = FOLLOW_EPOCHS;
-        follow->session = 0;
+        follow_restart(follow, FOLLOW_EPOCHS, 0); /* compared once more: it ends with a cut */
     } else if (code == WIRE_ERROR_UNREADABLE || code == WIRE_ERROR_NOT_READY) {
         of->retry_us = follow_now(follow) + RETRY_AFTER_US;
         timer_start(follow->failed_timer, RETRY_AFTER_US);
     }
     /* Unknown uid or partition: the next manifest says what became of it. */
+}
+
+/* A reset takes everything: only when the leader's log begins behind the end of this one, or when
+ * nobody knows what the records here are. */
+static bool reset_is_due(const struct follow_partition *of, int64_t offset)
+{
+    struct partition_log *log = partition_log_of(of->partition);
+    bool due = offset > partition_log_end_offset(log) ||
+               epoch_history_latest(partition_log_epochs(log)) < 0;
+    if (!due) {
+        log_warn("reset_refused partition=%s offset=%lld log_end=%lld",
+                 partition_name(of->partition), (long long)offset,
+                 (long long)partition_log_end_offset(log));
+    }
+    return due;
 }
 
 static void apply_entry(struct follow *follow, const struct wire_answer_entry *entry,
@@ -253,6 +294,7 @@ static void apply_entry(struct follow *follow, const struct wire_answer_entry *e
     switch (entry->kind) {
     case WIRE_DATA: apply_data(follow, of, entry, data); break;
     case WIRE_RESET:
+        if (!reset_is_due(of, entry->offset)) break;
         follow_reset(follow, of, entry->offset, entry->epoch, entry->high_watermark);
         break;
     case WIRE_DIVERGED: follow_cut(follow, of, entry->epoch, entry->offset); break;
@@ -277,15 +319,29 @@ static bool answer_fits(const struct follow *follow, const struct wire_answer_he
     return header->session == follow->session;
 }
 
+/* Answers of the two connections may cross: what is announced never goes back. */
 static void note_versions(struct follow *follow, const struct wire_answer_header *header)
 {
-    struct manifest_version own = catalog_version(follow->options.broker);
-    if (manifest_version_compare(header->version, own) != 0 &&
-        manifest_version_compare(header->version, follow->announced) != 0) {
+    if (manifest_version_compare(header->version, follow->announced) > 0) {
         follow->announced = header->version;
-        follow->manifest_wanted = true;
     }
     broker_manifest_committed(follow->options.broker, header->committed);
+}
+
+/* The entries' bytes are the records, no more and no less. */
+static enum status check_entries(const struct wire_answer_header *header, struct reader entries,
+                                 struct error *error)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < header->entry_count; i++) {
+        struct wire_answer_entry entry;
+        enum status status = wire_next_answer_entry(&entries, &entry, error);
+        if (status != STATUS_OK) return status;
+        bytes += entry.bytes;
+    }
+    if (bytes == header->data_bytes) return STATUS_OK;
+    return error_set(error, STATUS_INVALID, "fetch: entries of %llu bytes, %u of data",
+                     (unsigned long long)bytes, header->data_bytes);
 }
 
 static enum status apply_answer(struct follow *follow, struct slice body, struct error *error)
@@ -298,31 +354,19 @@ static enum status apply_answer(struct follow *follow, struct slice body, struct
     if (!answer_fits(follow, &header, WIRE_FETCH)) {
         return error_set(error, STATUS_INVALID, "fetch: answer of another session or replica");
     }
-    if (header.flags & WIRE_OPENED) {
-        follow->session = header.session;
-        follow->opening = false;
-    }
-    struct follow_partition *of;
-    if (header.flags & WIRE_OPENED) {
-        DL_FOREACH(follow->partitions, of)
-        {
-            of->defined = of->define_sent;
-        }
-    }
+    status = check_entries(&header, entries, error);
+    if (status != STATUS_OK) return status;
+    if (header.flags & WIRE_OPENED) follow->session = header.session;
+    note_heard(follow, follow->fetch_seq, follow->fetch_rewinds, follow->fetch_defines);
     for (uint32_t i = 0; i < header.entry_count; i++) {
         struct wire_answer_entry entry;
         status = wire_next_answer_entry(&entries, &entry, error);
         if (status != STATUS_OK) return status;
-        if (entry.bytes > records.bytes) {
-            return error_set(error, STATUS_INVALID, "fetch: more records than data");
-        }
         struct slice data = {records.data, entry.bytes};
         records.data += entry.bytes;
         records.bytes -= entry.bytes;
-        if (entry.slot < follow->slot_count) {
-            follow->slots[entry.slot]->defined = follow->slots[entry.slot]->define_sent;
-        }
         apply_entry(follow, &entry, data);
+        if (follow->dead) return STATUS_OK;
     }
     note_versions(follow, &header);
     follow->options.handlers.heard(follow->options.handlers.context, header.flags & WIRE_IN_ISR,
@@ -335,19 +379,23 @@ static void fetch_answered(void *context, const struct rpc_answer *answer)
     struct follow *follow = context;
     follow->fetch_busy = false;
     if (answer->status != 200) {
-        follow->opening = false;
         follow_refused(follow, answer);
+        follow->opening = false;
         return;
     }
+    bool stale = follow->session == 0 && !follow->opening; /* given up while it was parked */
     struct error error = {0};
-    if (apply_answer(follow, answer->body, &error) != STATUS_OK) {
+    enum status status = stale ? STATUS_OK : apply_answer(follow, answer->body, &error);
+    follow->opening = false;
+    if (follow->dead) return;
+    follow->fetch_retried = false;
+    if (status != STATUS_OK) {
         log_warn("fetch_answer_refused leader=%d error=\"%s\"", follow->options.leader_id,
                  error.text);
-        follow->opening = false;
         follow_restart(follow, FOLLOW_FETCH, RETRY_AFTER_US);
         return;
     }
-    timer_start(follow->progress_timer, 0);
+    follow_progress_soon(follow);
     if (follow->disk_behind)
         timer_start(follow->retry_timer, BUSY_RETRY_US);
     else
@@ -394,16 +442,21 @@ static void progress_answered(void *context, const struct rpc_answer *answer)
 {
     struct follow *follow = context;
     follow->progress_busy = false;
+    bool stale = follow->progress_session != follow->session;
     if (answer->status != 200) {
-        follow_refused(follow, answer);
+        /* Said of a session that was given up meanwhile: no reason to give up the next one. */
+        if (!stale) follow_refused(follow, answer);
+        if (answer->status != 0) follow_send_progress(follow); /* 0: the link's `closed` follows */
         return;
     }
+    follow->progress_retried = false;
     struct wire_answer_header header;
     struct reader entries;
     struct slice records;
     struct error error;
     if (wire_open_answer(answer->body, &header, &entries, &records, &error) == STATUS_OK &&
         answer_fits(follow, &header, WIRE_PROGRESS)) {
+        note_heard(follow, follow->progress_seq, follow->progress_rewinds, false);
         note_versions(follow, &header);
         follow->options.handlers.heard(follow->options.handlers.context, header.flags & WIRE_IN_ISR,
                                        header.flags & WIRE_HANDING_OVER);
@@ -419,7 +472,7 @@ static bool has_progress(const struct follow *follow)
     const struct follow_partition *of;
     DL_FOREACH2(follow->changed, of, changed_next)
     {
-        if (of->partition == NULL || of->rewinding || !of->defined) continue;
+        if (of->partition == NULL || of->rewinding || !of->defined || !of->define_sent) continue;
         struct wire_request_entry entry = {.slot = of->slot};
         fill_marks(of, &entry);
         if (marks_differ(of, &entry)) return true;
@@ -429,12 +482,13 @@ static bool has_progress(const struct follow *follow)
 
 void follow_send_progress(struct follow *follow)
 {
-    if (!follow->progress_open || follow->progress_busy || !follow_is_fetching(follow)) return;
+    if (follow->dead || !follow->progress_open || follow->progress_busy || !follow_is_fetching(follow)) return;
     if (!follow->fetch_busy || !has_progress(follow)) return;
     struct buffer body;
     buffer_init(&body, 0);
     build_request(follow, false, 0, &body);
     follow->progress_busy = true;
+    follow->progress_session = follow->session;
     rpc_link_call(follow->progress_link, "POST", "/replication/progress", buffer_slice(&body), true,
                   follow->options.config->rpc_timeout_us, progress_answered, follow);
     buffer_deinit(&body);

@@ -16,7 +16,9 @@ struct follow_partition {
     bool define_sent;
     bool compared;  /* truncation for this epoch is done */
     bool rewinding; /* a cut or reset runs: nothing is applied or told */
-    bool rewound;   /* must be told with REWOUND */
+    bool rewound;   /* must be told with REWOUND until an answer says that it was heard */
+    uint64_t rewound_seq; /* of the last request that said so */
+    bool asked;           /* in the epochs request in flight */
     bool conflict, failed;
     uint8_t reason;
     int64_t conflict_offset;
@@ -43,6 +45,9 @@ struct follow {
     struct rpc_link *fetch_link, *progress_link;
     bool fetch_open, progress_open;
     bool fetch_busy, progress_busy; /* a call is in flight */
+    bool fetch_retried, progress_retried; /* dialled again since the last answer */
+    uint64_t fetch_seq, progress_seq;     /* of the requests in flight */
+    bool fetch_rewinds, progress_rewinds, fetch_defines; /* what is in them */
     struct timer *retry_timer;      /* reconnect, or go on after a refusal */
     struct timer *progress_timer;   /* this turn's syncs go out together */
     struct timer *progress_retry_timer;
@@ -51,11 +56,10 @@ struct follow {
     /* Manifest. */
     struct wire_manifest manifest;
     bool manifest_started;
-    bool manifest_wanted; /* a newer version was announced */
-    bool applying;
-    struct manifest_version announced;
+    uint32_t applies; /* under way at the broker */
+    struct manifest_version applying, announced;
     /* Session. 0: none. */
-    uint64_t session, seq;
+    uint64_t session, seq, progress_session; /* the last: of the progress request in flight */
     bool opening;
     bool disk_behind; /* appends must wait: the next fetch goes out a little later */
     struct manifest_version told_applied;
@@ -65,7 +69,9 @@ struct follow {
     struct follow_partition *changed;
     uint32_t rewinds; /* cuts and resets under way */
     bool epochs_in_flight;
-    bool dead; /* freed as soon as the last rewind ends */
+    uint32_t asked; /* partitions in it */
+    bool dead;       /* let go of; freed as soon as the last rewind and apply ended */
+    bool destroying; /* … which is after this callback */
 };
 
 static inline int64_t follow_now(const struct follow *follow)
@@ -74,7 +80,8 @@ static inline int64_t follow_now(const struct follow *follow)
 }
 
 /* follower.c */
-void follow_destroy(struct follow *follow);
+bool follow_is_dead(struct follow *follow); /* and nothing is to be done any more */
+void follow_progress_soon(struct follow *follow);
 void follow_id(struct follow *follow, struct raft_id *id);
 void follow_go_on(struct follow *follow);
 void follow_restart(struct follow *follow, enum follow_step step, int64_t delay_us);

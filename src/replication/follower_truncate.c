@@ -19,22 +19,29 @@ static void rewind_ended(struct follow_partition *of, enum status status, const 
     ASSERT(follow->rewinds > 0);
     follow->rewinds--;
     of->rewinding = false;
-    if (follow->dead) {
-        if (follow->rewinds == 0 && !follow->applying) follow_destroy(follow);
-        return;
+    bool was_dead = follow_is_dead(follow);
+    /* Last: another following may begin with it. */
+    if (!was_dead && of->partition != NULL) {
+        if (status != STATUS_OK) {
+            log_error("rewind_failed partition=%s error=\"%s\"", partition_name(of->partition),
+                      error->text);
+            follow_set_failed(follow, of, WIRE_REASON_IO, 0);
+        }
+        of->rewound = true;
+        of->must_tell = true;
+        follow_note_begin(follow, of);
+        follow_mark_changed(follow, of);
     }
-    if (of->partition == NULL) return;
-    if (status != STATUS_OK) {
-        log_error("rewind_failed partition=%s error=\"%s\"", partition_name(of->partition),
-                  error->text);
-        follow_set_failed(follow, of, WIRE_REASON_IO, 0);
-    }
-    of->rewound = true;
-    of->must_tell = true;
-    follow_note_begin(follow, of);
-    follow_mark_changed(follow, of);
+    follow->options.handlers.rewinding(follow->options.handlers.context, -1);
     follow_go_on(follow);
-    timer_start(follow->progress_timer, 0);
+    follow_progress_soon(follow);
+}
+
+static void rewind_began(struct follow *follow, struct follow_partition *of)
+{
+    of->rewinding = true;
+    follow->rewinds++;
+    follow->options.handlers.rewinding(follow->options.handlers.context, 1);
 }
 
 static void truncate_done(void *context, enum status status, const struct error *error)
@@ -70,8 +77,7 @@ static void start_truncate(struct follow *follow, struct follow_partition *of, i
     if (cut < partition_log_end(of->partition)) {
         follow->options.handlers.truncated(follow->options.handlers.context);
     }
-    of->rewinding = true;
-    follow->rewinds++;
+    rewind_began(follow, of);
     partition_truncate(of->partition, cut, truncate_done, of);
 }
 
@@ -102,9 +108,8 @@ void follow_reset(struct follow *follow, struct follow_partition *of, int64_t of
     (void)FAILPOINT("reset.begin");
     log_warn("reset partition=%s epoch=%d offset=%lld log_end=%lld", partition_name(of->partition),
              follow->options.epoch, (long long)offset, (long long)partition_log_end(of->partition));
-    of->rewinding = true;
     of->conflict = false;
-    follow->rewinds++;
+    rewind_began(follow, of);
     partition_reset(of->partition, offset, epoch, high_watermark, reset_done, of);
 }
 
@@ -138,6 +143,24 @@ static void epochs_answer(struct follow *follow, struct follow_partition *of,
         follow_note_begin(follow, of);
 }
 
+/* Takes one answer. STATUS_INVALID: malformed, or nobody asked. */
+static enum status take_epoch(struct follow *follow, const struct wire_list *list, uint32_t index,
+                              struct error *error)
+{
+    struct wire_epoch_answer item;
+    enum status status = wire_list_get_epoch(list, index, &item, error);
+    if (status != STATUS_OK) return status;
+    struct topic *topic = catalog_find_uid(follow->options.broker, &item.uid);
+    struct partition *partition =
+        topic == NULL ? NULL : topic_partition(topic, (uint32_t)item.partition);
+    struct follow_partition *of = partition == NULL ? NULL : partition_replica(partition);
+    if (of == NULL) return STATUS_OK; /* gone meanwhile */
+    if (!of->asked) return error_set(error, STATUS_INVALID, "epochs: not asked for");
+    of->asked = false;
+    epochs_answer(follow, of, &item);
+    return STATUS_OK;
+}
+
 static void epochs_answered(void *context, const struct rpc_answer *answer)
 {
     struct follow *follow = context;
@@ -156,21 +179,22 @@ static void epochs_answered(void *context, const struct rpc_answer *answer)
         status = error_set(&error, STATUS_INVALID, "epochs: from another replica or epoch");
         wire_list_close(&list);
     }
+    follow->fetch_retried = false;
+    if (status == STATUS_OK) {
+        if (wire_list_count(&list) != follow->asked) {
+            status = error_set(&error, STATUS_INVALID, "epochs: %u answers to %u questions",
+                               wire_list_count(&list), follow->asked);
+        }
+        for (uint32_t i = 0; status == STATUS_OK && i < wire_list_count(&list); i++) {
+            status = take_epoch(follow, &list, i, &error);
+        }
+        wire_list_close(&list);
+    }
     if (status != STATUS_OK) {
         log_warn("epochs_refused leader=%d error=\"%s\"", follow->options.leader_id, error.text);
         follow_restart(follow, FOLLOW_MANIFEST, 1000000);
         return;
     }
-    for (uint32_t i = 0; i < wire_list_count(&list); i++) {
-        struct wire_epoch_answer item;
-        if (wire_list_get_epoch(&list, i, &item, &error) != STATUS_OK) continue;
-        struct topic *topic = catalog_find_uid(follow->options.broker, &item.uid);
-        struct partition *partition =
-            topic == NULL ? NULL : topic_partition(topic, (uint32_t)item.partition);
-        struct follow_partition *of = partition == NULL ? NULL : partition_replica(partition);
-        if (of != NULL && !of->rewinding) epochs_answer(follow, of, &item);
-    }
-    wire_list_close(&list);
     follow_go_on(follow);
 }
 
@@ -182,7 +206,7 @@ static bool has_no_history(const struct follow_partition *of)
            epoch_history_latest(partition_log_epochs(log)) < 0;
 }
 
-static bool put_question(struct wire_list *list, struct follow_partition *of)
+static void put_question(struct wire_list *list, struct follow_partition *of)
 {
     struct partition_log *log = partition_log_of(of->partition);
     struct topic *topic = partition_topic(of->partition);
@@ -194,46 +218,49 @@ static bool put_question(struct wire_list *list, struct follow_partition *of)
         .offset = partition_log_end_offset(log),
     };
     wire_list_put_question(list, &question, true);
-    return true;
+    of->asked = true;
 }
 
-void follow_ask_epochs(struct follow *follow)
+/* Adds the questions that are due; false: a cut must end first. */
+static bool put_questions(struct follow *follow, struct wire_list *list)
 {
-    struct wire_list list;
-    struct raft_id id;
-    uint32_t asked = 0;
-    bool waiting = false;
     struct follow_partition *of;
-    follow_id(follow, &id);
-    wire_list_begin(&list, &id, follow->options.epoch);
+    follow->asked = 0;
     DL_FOREACH(follow->partitions, of)
     {
+        of->asked = false;
         if (of->partition == NULL || of->compared || of->conflict) continue;
-        if (of->rewinding) {
-            waiting = true;
-            continue;
-        }
         if (MUTANT(4) && follow->options.same_leader_as_before) {
             of->compared = true;
-            continue;
-        }
-        if (has_no_history(of)) {
+        } else if (has_no_history(of)) {
             follow_reset(follow, of, 0, -1, 0);
-            waiting = true;
-            continue;
+        } else if (follow->asked < WIRE_EPOCHS_MAX) {
+            put_question(list, of);
+            follow->asked++;
         }
-        if (asked < WIRE_EPOCHS_MAX && put_question(&list, of)) asked++;
     }
+    return follow->rewinds == 0;
+}
+
+/* One request with all that is not compared yet; the next round when all its cuts are made. */
+void follow_ask_epochs(struct follow *follow)
+{
+    if (follow->rewinds > 0) return;
+    struct wire_list list;
+    struct raft_id id;
     struct buffer body;
+    follow_id(follow, &id);
+    wire_list_begin(&list, &id, follow->options.epoch);
+    bool may_go_on = put_questions(follow, &list);
     buffer_init(&body, 0);
     wire_list_finish(&list, &body);
-    if (asked > 0) {
+    if (follow->asked > 0) {
         follow->fetch_busy = follow->epochs_in_flight = true;
         rpc_link_call(follow->fetch_link, "POST", "/replication/epochs", buffer_slice(&body), false,
                       follow->options.config->rpc_timeout_us, epochs_answered, follow);
-    } else if (!waiting && follow->rewinds == 0) {
+    } else if (may_go_on) {
         follow->step = FOLLOW_FETCH;
+        follow_go_on(follow);
     }
     buffer_deinit(&body);
-    if (follow->step == FOLLOW_FETCH) follow_go_on(follow);
 }

@@ -32,6 +32,7 @@ struct leader *leader_new(const struct leader_options *options)
         follower->fetched_us = follower->raft_us = -1;
         follower->good_since_us = -1;
         follower->incomplete_since_us = now;
+        follower->bytes_wait_since_us = -1;
         follower->applied = (struct manifest_version){-1, 0};
     }
     leader->forgiven_until_us = now;
@@ -44,13 +45,12 @@ struct leader *leader_new(const struct leader_options *options)
     return leader;
 }
 
-void leader_free(struct leader *leader, int32_t leader_id, int32_t epoch)
+static void leader_destroy(void *context)
 {
+    struct leader *leader = context;
     for (uint32_t i = 0; i < leader->options.member_count; i++) {
         struct follower *follower = &leader->followers[i];
-        follower_refuse_parked(leader, follower, 409, "not_leader", leader_id, epoch);
         follower_drop_session(leader, follower);
-        if (follower->cold != NULL) follower->cold->leader = NULL;
         free(follower->slots);
         free(follower->parked.entries);
         free(follower->parked.pieces);
@@ -58,12 +58,32 @@ void leader_free(struct leader *leader, int32_t leader_id, int32_t epoch)
     struct leader_partition *of, *next;
     DL_FOREACH_SAFE(leader->partitions, of, next)
     {
-        partition_set_replica(of->partition, NULL);
         free(of);
     }
-    timer_free(leader->wake_timer);
     free(leader->seen);
     free(leader);
+}
+
+/* Everything outside lets go of it now; its memory goes when the callback that led here, maybe from
+ * inside one of its own functions, has returned. */
+void leader_free(struct leader *leader, int32_t leader_id, int32_t epoch)
+{
+    ASSERT(!leader->dead);
+    leader->dead = true;
+    for (uint32_t i = 0; i < leader->options.member_count; i++) {
+        struct follower *follower = &leader->followers[i];
+        follower_refuse_parked(leader, follower, 409, "not_leader", leader_id, epoch);
+        if (follower->cold != NULL) follower->cold->leader = NULL;
+        follower->cold = NULL;
+    }
+    struct leader_partition *of;
+    DL_FOREACH(leader->partitions, of)
+    {
+        partition_set_replica(of->partition, NULL);
+    }
+    timer_free(leader->wake_timer);
+    leader->wake_timer = NULL;
+    loop_defer(leader->options.loop, leader_destroy, leader);
 }
 
 void leader_partition_added(struct leader *leader, struct partition *partition)
@@ -86,7 +106,8 @@ void leader_partition_removed(struct leader *leader, struct partition *partition
         if (position == NULL) continue;
         struct follower *follower = &leader->followers[i];
         if (position->failed || position->conflict) follower->failed_count--;
-        position->failed = position->conflict = false;
+        if (position->apart) follower->apart_count--;
+        position->failed = position->conflict = position->apart = false;
         position->of = NULL;
         position->error = WIRE_ERROR_UNKNOWN_UID;
         position->told_error = false;
@@ -110,7 +131,7 @@ static int64_t counted_position(const struct leader *leader, const struct leader
     if (position == NULL || follower->amnesia) return 0;
     bool same = known->counts && uuid_equal(&known->incarnation, &follower->incarnation);
     if (!same && !MUTANT(7)) return 0;
-    if (position->failed || position->conflict) return 0;
+    if (position->failed || position->conflict || position->apart) return 0;
     return MUTANT(10) ? position->fetch_offset : position->durable;
 }
 
@@ -122,7 +143,7 @@ void leader_update_high_watermark(struct leader *leader, struct leader_partition
     int32_t min_insync = leader->options.config->min_insync;
     if (__builtin_popcount(group->isr_mask) < min_insync && !MUTANT(6)) return;
     if (partition_log_failed(partition_log_of(of->partition)) && !MUTANT(19)) return;
-    uint32_t waited = group->waited_mask | 1u << leader->options.self;
+    uint32_t waited = group->waited_mask | leader->courted | 1u << leader->options.self;
     int64_t lowest =
         MUTANT(10) ? partition_log_end(of->partition) : partition_durable(of->partition);
     for (uint32_t i = 0; i < leader->options.member_count; i++) {
@@ -132,17 +153,19 @@ void leader_update_high_watermark(struct leader *leader, struct leader_partition
     }
     if (lowest <= partition_high_watermark(of->partition)) return;
     partition_set_high_watermark(of->partition, lowest);
+    if (leader->dead) return; /* an answer led to its end */
     for (uint32_t i = 0; i < leader->options.member_count; i++) {
         if (of->positions[i] != NULL) position_add_news(leader, of->positions[i]);
     }
 }
 
-static void update_all_high_watermarks(struct leader *leader)
+void leader_update_all_high_watermarks(struct leader *leader)
 {
     struct leader_partition *of;
     DL_FOREACH(leader->partitions, of)
     {
         leader_update_high_watermark(leader, of);
+        if (leader->dead) return;
     }
 }
 
@@ -171,6 +194,7 @@ void leader_update_committed(struct leader *leader)
     if (manifest_version_compare(lowest, leader->committed) <= 0) return;
     leader->committed = lowest;
     leader->options.handlers.manifest_committed(leader->options.handlers.context, lowest);
+    if (leader->dead) return;
     for (uint32_t i = 0; i < leader->options.member_count; i++) {
         follower_wake(leader, &leader->followers[i]);
     }
@@ -202,10 +226,10 @@ void leader_set_group(struct leader *leader, const struct leader_group *group)
         }
     }
     if (waited_before != group->waited_mask || isr_before != group->isr_mask || counts_changed) {
-        update_all_high_watermarks(leader);
-        leader_update_committed(leader);
+        leader_update_all_high_watermarks(leader);
+        if (!leader->dead) leader_update_committed(leader);
     }
-    leader_judge(leader);
+    if (!leader->dead) leader_judge(leader);
 }
 
 void leader_appended(struct leader *leader, struct partition *partition)
@@ -214,7 +238,10 @@ void leader_appended(struct leader *leader, struct partition *partition)
     if (of == NULL) return;
     for (uint32_t i = 0; i < leader->options.member_count; i++) {
         struct position *position = of->positions[i];
-        if (position == NULL) continue;
+        if (position == NULL) {
+            follower_bytes_wait(leader, &leader->followers[i]);
+            continue;
+        }
         position_update_lag(leader, position, false);
         position_add_news(leader, position);
     }
@@ -239,16 +266,33 @@ void leader_durable(struct leader *leader, struct partition *partition)
 void leader_manifest_changed(struct leader *leader)
 {
     leader_update_committed(leader);
+    if (leader->dead) return;
     for (uint32_t i = 0; i < leader->options.member_count; i++) {
         follower_wake(leader, &leader->followers[i]);
+    }
+}
+
+/* Of those that did not come yet: what is above the high watermarks waits for them, too. */
+static void note_waiting_tails(struct leader *leader)
+{
+    const struct leader_partition *of;
+    DL_FOREACH(leader->partitions, of)
+    {
+        if (partition_log_end(of->partition) == partition_high_watermark(of->partition)) continue;
+        for (uint32_t i = 0; i < leader->options.member_count; i++) {
+            if (of->positions[i] == NULL) follower_bytes_wait(leader, &leader->followers[i]);
+        }
+        return;
     }
 }
 
 void leader_serving(struct leader *leader)
 {
     leader->serving_since_us = leader_now(leader);
-    update_all_high_watermarks(leader);
-    leader_update_committed(leader);
+    leader_update_all_high_watermarks(leader);
+    if (!leader->dead) leader_update_committed(leader);
+    if (leader->dead) return;
+    note_waiting_tails(leader);
     leader_judge(leader);
 }
 
@@ -271,7 +315,8 @@ bool leader_member_caught_up(const struct leader *leader, uint32_t member)
 {
     const struct follower *follower = &leader->followers[member];
     return follower->session != 0 && follower->defined == leader->partition_count &&
-           follower->lag == NULL && follower->failed_count == 0 && !follower->amnesia;
+           follower->lag == NULL && follower->failed_count == 0 && follower->apart_count == 0 &&
+           !follower->amnesia;
 }
 
 void leader_follower_facts(const struct leader *leader, uint32_t member,

@@ -113,6 +113,18 @@ static void check_entries(struct leader *leader, const struct follower *follower
     }
 }
 
+/* The recorded incarnation has a session and was heard just now: another one under its id is a
+ * second host with the same ReplicaId, or a message from long ago (F48). */
+static bool speaks_for_another(const struct leader *leader, const struct follower *follower,
+                               const struct wire_request_header *header)
+{
+    const struct leader_member *known = &leader->group.members[follower->member];
+    if (MUTANT(7) || follower->session == 0) return false;
+    if (!uuid_equal(&follower->incarnation, &known->incarnation)) return false;
+    if (uuid_equal(&header->from_incarnation, &known->incarnation)) return false;
+    return leader_now(leader) - follower->fetched_us < leader->options.config->follower_gone_us;
+}
+
 /* Epoch, session and sequence number, in that order. */
 static void check_session(const struct leader *leader, const struct follower *follower,
                           const struct wire_request_header *header, struct verdict *verdict)
@@ -126,8 +138,17 @@ static void check_session(const struct leader *leader, const struct follower *fo
         refuse(verdict, 409, "amnesia", "this incarnation's durable offset went back");
         return;
     }
+    if (speaks_for_another(leader, follower, header)) {
+        refuse(verdict, 403, "wrong_replica", "another incarnation of this replica is in session");
+        return;
+    }
     if (header->flags & WIRE_OPEN) {
-        if (header->session != 0) refuse(verdict, 400, "bad_request", "OPEN with a session");
+        if (header->session != 0) {
+            refuse(verdict, 400, "bad_request", "OPEN with a session");
+        } else if (same && header->seq <= follower->seq_last && !MUTANT(34)) {
+            /* Delivered again, maybe minutes later: its marks are of then. */
+            refuse(verdict, 409, "session", "an old sequence number");
+        }
         return;
     }
     if (follower->session == 0 || header->session != follower->session || !same) {
@@ -152,6 +173,7 @@ static void open_session(struct leader *leader, struct follower *follower,
         follower->applied = (struct manifest_version){-1, 0};
         follower->amnesia = false;
         follower->good_since_us = -1;
+        follower->seq_last = 0;
     }
     do {
         follower->session = random_u64(&leader->random);
@@ -159,6 +181,18 @@ static void open_session(struct leader *leader, struct follower *follower,
     follower->session_us = leader_now(leader);
     const struct leader_member *known = &leader->group.members[follower->member];
     follower->learner = !known->counts || !uuid_equal(&known->incarnation, &follower->incarnation);
+}
+
+/* Is what the follower holds no prefix of the log here? */
+static bool is_apart(const struct partition *partition, const struct wire_request_entry *entry)
+{
+    const struct partition_log *log = partition_log_of(partition);
+    int64_t log_end = partition_log_end_offset(log);
+    if (entry->fetch_offset > log_end) return true;
+    if (entry->last_epoch < 0) return entry->fetch_offset > entry->log_start && !MUTANT(5);
+    struct epoch_end end =
+        epoch_history_end_of(partition_log_epochs(log), entry->last_epoch, log_end);
+    return end.epoch != entry->last_epoch || end.end_offset < entry->fetch_offset;
 }
 
 static void apply_entry(struct leader *leader, struct follower *follower,
@@ -183,14 +217,13 @@ static void apply_entry(struct leader *leader, struct follower *follower,
     if ((entry->flags & WIRE_CONFLICT) && !position->conflict) {
         leader->options.handlers.conflict(leader->options.handlers.context, follower->member,
                                           position->of->partition);
+        if (leader->dead) return;
     }
-    if (entry->fetch_offset > partition_log_end(position->of->partition) &&
-        !(entry->flags & WIRE_CONFLICT)) {
-        /* Beyond our end: told so (DIVERGED or ERROR 3), and nothing is counted (rule 5). */
-        position->fetch_offset = entry->fetch_offset;
-        position->last_epoch = entry->last_epoch;
-        position->told_high_watermark = -1;
-        position_add_news(leader, position);
+    if (!(entry->flags & (WIRE_CONFLICT | WIRE_FAILED)) &&
+        is_apart(position->of->partition, entry)) {
+        /* Told so (DIVERGED or ERROR 3), and nothing is counted (rule 5, KIP-320): its durable
+         * bytes are not these. */
+        position_set_apart(leader, position, entry);
         return;
     }
     position_set_marks(leader, position, entry, header->seq);
@@ -207,6 +240,7 @@ static bool apply_entries(struct leader *leader, struct follower *follower,
         enum status status = wire_next_request_entry(&entries, &entry, &error);
         ASSERT(status == STATUS_OK); /* the first pass read the same bytes */
         apply_entry(leader, follower, header, &entry);
+        if (leader->dead) return false;
         slots_changed = slots_changed || (entry.flags & (WIRE_DEFINE | WIRE_REMOVE));
     }
     if (manifest_version_compare(header->applied, follower->applied) > 0) {
@@ -291,7 +325,8 @@ static bool answer_if_apart(struct parked_fetch *parked, struct position *positi
     struct partition_log *log = partition_log_of(partition);
     const struct epoch_history *epochs = partition_log_epochs(log);
     int64_t log_end = partition_log_end_offset(log);
-    if (position->fetch_offset < partition_log_start(partition)) {
+    bool no_history = position->last_epoch < 0 && position->fetch_offset > position->follower_start;
+    if (position->fetch_offset < partition_log_start(partition) || (no_history && !MUTANT(5))) {
         struct wire_answer_entry *entry = marks_entry(parked, position, WIRE_RESET);
         entry->offset = partition_log_start(partition);
         entry->epoch = epoch_history_at(epochs, entry->offset);
@@ -493,7 +528,7 @@ static bool has_versions_to_tell(const struct leader *leader, const struct follo
 void follower_answer_parked(struct leader *leader, struct follower *follower)
 {
     struct parked_fetch *parked = &follower->parked;
-    if (parked->building) return;
+    if (parked->building || parked->request == NULL) return;
     serve_news(leader, follower);
     if (parked->building) return;
     if (parked->entry_count == 0 && !parked->force && !has_versions_to_tell(leader, follower)) {
@@ -521,7 +556,7 @@ void follower_refuse_parked(struct leader *leader, struct follower *follower, in
 
 void follower_wake(struct leader *leader, struct follower *follower)
 {
-    if (follower->parked.request == NULL || follower->parked.building) return;
+    if (leader->dead || follower->parked.request == NULL || follower->parked.building) return;
     timer_start(leader->wake_timer, 0);
 }
 
@@ -577,10 +612,47 @@ static void judge_request(struct leader *leader, struct follower *follower,
     check_entries(leader, follower, header, entries, verdict);
     if (verdict->status == 409) {
         note_amnesia(leader, follower);
+        follower_refuse_parked(leader, follower, 409, "amnesia",
+                               leader->options.member_ids[leader->options.self],
+                               leader->options.epoch);
         follower_drop_session(leader, follower);
     } else {
         follower->incarnation = before;
     }
+}
+
+/* What a request that passed leads to. */
+static void take_request(struct leader *leader, struct follower *follower,
+                         const struct wire_request_header *header, struct reader entries,
+                         struct rpc_request *request, uint64_t connection)
+{
+    if (header->flags & WIRE_OPEN) open_session(leader, follower, header);
+    if (header->kind == WIRE_FETCH)
+        follower->seq_fetch = header->seq;
+    else
+        follower->seq_progress = header->seq;
+    if (header->seq > follower->seq_last) follower->seq_last = header->seq;
+    follower->fetched_us = leader_now(leader);
+    follower->refused = false;
+    bool slots_changed = apply_entries(leader, follower, header, entries);
+    if (leader->dead) {
+        replication_answer_error(request, 409, "not_leader", "leadership ended", -1,
+                                 leader->options.epoch, (int64_t)header->seq);
+        return;
+    }
+    if (header->kind == WIRE_PROGRESS) {
+        answer_progress(leader, follower, header, request);
+    } else {
+        follower_refuse_parked(leader, follower, 409, "session", -1, leader->options.epoch);
+        park_fetch(leader, follower, header,
+                   slots_changed || (header->flags & (WIRE_OPEN | WIRE_CLOSE)) != 0, request,
+                   connection);
+    }
+    if (header->flags & WIRE_CLOSE) {
+        follower_answer_parked(leader, follower);
+        follower_drop_session(leader, follower);
+    }
+    leader_judge(leader);
 }
 
 void leader_fetch(struct leader *leader, uint32_t member, const struct wire_request_header *header,
@@ -599,27 +671,7 @@ void leader_fetch(struct leader *leader, uint32_t member, const struct wire_requ
                                  leader->options.epoch, (int64_t)header->seq);
         return;
     }
-    if (header->flags & WIRE_OPEN) open_session(leader, follower, header);
-    if (header->kind == WIRE_FETCH)
-        follower->seq_fetch = header->seq;
-    else
-        follower->seq_progress = header->seq;
-    follower->fetched_us = leader_now(leader);
-    follower->refused = false;
-    bool slots_changed = apply_entries(leader, follower, header, *entries);
-    if (header->kind == WIRE_PROGRESS) {
-        answer_progress(leader, follower, header, request);
-    } else {
-        follower_refuse_parked(leader, follower, 409, "session", -1, leader->options.epoch);
-        park_fetch(leader, follower, header,
-                   slots_changed || (header->flags & (WIRE_OPEN | WIRE_CLOSE)) != 0, request,
-                   connection);
-    }
-    if (header->flags & WIRE_CLOSE) {
-        follower_answer_parked(leader, follower);
-        follower_drop_session(leader, follower);
-    }
-    leader_judge(leader);
+    take_request(leader, follower, header, *entries, request, connection);
 }
 
 void leader_disconnected(struct leader *leader, uint64_t connection)

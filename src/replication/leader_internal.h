@@ -16,6 +16,7 @@ struct position {
     uint8_t error; /* enum wire_error_code, while of == NULL */
     bool told_error;
     bool failed, conflict;
+    bool apart; /* what it holds is no prefix of the log here: nothing of it counts */
     uint8_t reason;
     int64_t fetch_offset, durable, follower_start;
     int32_t last_epoch;
@@ -70,6 +71,7 @@ struct follower {
     uint64_t session;
     struct uuid incarnation; /* whose positions these are */
     uint64_t seq_fetch, seq_progress;
+    uint64_t seq_last; /* highest of this incarnation, over its sessions: a replayed OPEN is older */
     bool learner;
     struct position **slots;
     uint32_t slot_capacity;
@@ -84,11 +86,14 @@ struct follower {
     int64_t fetched_us, raft_us, session_us;
     bool refused;
     uint32_t failed_count; /* positions flagged FAILED or CONFLICT */
+    uint32_t apart_count;  /* positions that are apart */
     bool amnesia;          /* counted no more until a new incarnation comes */
     /* ISR history. */
     bool left_before;
     int64_t good_since_us;       /* -1: not good enough to join */
     int64_t incomplete_since_us; /* no session, or not all partitions defined; -1: complete */
+    int64_t bytes_wait_since_us; /* incomplete, and bytes wait for it; -1: none do */
+    int64_t court_after_us;      /* not courted before */
 };
 
 struct leader {
@@ -104,6 +109,13 @@ struct leader {
     struct timer *wake_timer; /* answers of one loop turn go out together */
     int64_t serving_since_us, forgiven_until_us;
     bool handing_over;
+    /* One that could join, were the high watermarks not always a moment ahead of it: they wait for
+     * it for a little while, which is always safe. */
+    uint32_t courted; /* mask: one member or none */
+    int64_t court_until_us;
+    /* Leadership ended, perhaps inside one of the calls below: whoever is in the middle of one
+     * looks here after each call of a handler or of the broker. Freed after this callback. */
+    bool dead;
 };
 
 static inline int64_t leader_now(const struct leader *leader)
@@ -112,6 +124,7 @@ static inline int64_t leader_now(const struct leader *leader)
 }
 
 /* leader.c */
+void leader_update_all_high_watermarks(struct leader *leader);
 void leader_update_high_watermark(struct leader *leader, struct leader_partition *of);
 void leader_update_committed(struct leader *leader);
 /* leader_sessions.c: positions come and go, lag and news are kept. */
@@ -122,6 +135,9 @@ void position_set_marks(struct leader *leader, struct position *position,
                         const struct wire_request_entry *entry, uint64_t seq);
 void position_update_lag(struct leader *leader, struct position *position, bool moved);
 void position_add_news(struct leader *leader, struct position *position);
+/* Marks of a follower that holds something else than this log, or more: noted, never counted. */
+void position_set_apart(struct leader *leader, struct position *position,
+                        const struct wire_request_entry *entry);
 bool position_is_news(const struct leader *leader, const struct position *position);
 void follower_drop_session(struct leader *leader, struct follower *follower);
 /* leader_fetch.c */
@@ -132,6 +148,7 @@ void follower_wake(struct leader *leader, struct follower *follower);
 void leader_wake_all(void *context);
 /* leader_isr.c */
 void leader_judge(struct leader *leader);
+void follower_bytes_wait(struct leader *leader, struct follower *follower);
 bool follower_may_join(const struct leader *leader, const struct follower *follower);
 
 /* Answers a refusal of S3. */

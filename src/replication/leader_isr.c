@@ -11,7 +11,11 @@
 #include "replication/leader_internal.h"
 
 /* How many lagging slots a join looks at in one go: more is not "caught up". */
-#define JOIN_LAG_MAX 256
+#define JOIN_LAG_MAX 16384
+/* Who is near, for how long it is courted, and how soon again. */
+#define NEAR_LAG_US    500000
+#define COURT_US       200000
+#define COURT_AGAIN_US 5000000
 
 struct judgement {
     bool out;
@@ -38,6 +42,9 @@ static bool is_stalled(const struct leader *leader, const struct follower *follo
 {
     int64_t limit = leader->options.config->durable_stall_us;
     int looked = 0;
+    if (follower->bytes_wait_since_us >= 0 && now - follower->bytes_wait_since_us > limit) {
+        return true; /* it does not even ask for them */
+    }
     const struct position *position;
     DL_FOREACH2(follower->lag, position, lag_next)
     {
@@ -63,25 +70,40 @@ static struct judgement judge(const struct leader *leader, const struct follower
     return (struct judgement){false, ISR_WHY_LAG};
 }
 
+/* There are bytes in a partition that the follower has not come for. */
+void follower_bytes_wait(struct leader *leader, struct follower *follower)
+{
+    if (follower->bytes_wait_since_us < 0) follower->bytes_wait_since_us = leader_now(leader);
+}
+
+static bool is_complete(const struct leader *leader, const struct follower *follower)
+{
+    return follower->session != 0 && follower->defined == leader->partition_count;
+}
+
 static void note_completeness(const struct leader *leader, struct follower *follower, int64_t now)
 {
-    bool complete = follower->session != 0 && follower->defined == leader->partition_count;
-    if (complete)
-        follower->incomplete_since_us = -1;
+    if (is_complete(leader, follower))
+        follower->incomplete_since_us = follower->bytes_wait_since_us = -1;
     else if (follower->incomplete_since_us < 0)
         follower->incomplete_since_us = now;
 }
 
-bool follower_may_join(const struct leader *leader, const struct follower *follower)
+/* All that joining needs, but for the positions. */
+static bool is_fit_to_join(const struct leader *leader, const struct follower *follower)
 {
     const struct leader_member *known = &leader->group.members[follower->member];
     if (!known->counts && !MUTANT(7)) return false;
     if (!uuid_equal(&known->incarnation, &follower->incarnation) && !MUTANT(7)) return false;
-    if (follower->session == 0 || follower->amnesia || follower->failed_count > 0) return false;
-    if (follower->refused || follower->defined != leader->partition_count) return false;
-    if (manifest_version_compare(follower->applied, catalog_version(leader->options.broker)) < 0) {
-        return false;
-    }
+    if (!is_complete(leader, follower) || follower->refused || follower->amnesia) return false;
+    if (follower->failed_count > 0 || follower->apart_count > 0) return false;
+    return manifest_version_compare(follower->applied, catalog_version(leader->options.broker)) >=
+           0;
+}
+
+bool follower_may_join(const struct leader *leader, const struct follower *follower)
+{
+    if (!is_fit_to_join(leader, follower)) return false;
     int looked = 0;
     const struct position *position;
     DL_FOREACH2(follower->lag, position, lag_next)
@@ -94,16 +116,46 @@ bool follower_may_join(const struct leader *leader, const struct follower *follo
     return true;
 }
 
-/* true once it was good enough for as long as it must be. */
-static bool ready_to_join(const struct leader *leader, struct follower *follower, int64_t now)
+/* ---- joining ---- */
+
+static void court_end(struct leader *leader)
 {
-    if (!follower_may_join(leader, follower)) {
+    uint32_t was = leader->courted;
+    leader->courted = 0;
+    if (was != 0) leader_update_all_high_watermarks(leader);
+}
+
+/* Under steady load the high watermark can stay a moment ahead of a replica that is as fast as the
+ * others but for a few milliseconds: it would never join (F74). Now and then they wait for it. */
+static void court(struct leader *leader, struct follower *follower, int64_t now)
+{
+    if (leader->courted != 0 || now < follower->court_after_us) return;
+    if (__builtin_popcount(leader->group.isr_mask) < leader->options.config->min_insync) return;
+    leader->courted = 1u << follower->member;
+    leader->court_until_us = now + COURT_US;
+    follower->court_after_us = now + COURT_AGAIN_US;
+}
+
+/* Fit, and close to all log ends: what it lacks was appended just now. */
+static bool is_near(const struct leader *leader, const struct follower *follower, int64_t now)
+{
+    if (!is_fit_to_join(leader, follower)) return false;
+    return follower->lag == NULL || now - follower->lag->lag_since_us < NEAR_LAG_US;
+}
+
+/* true: near for as long as it must be, and not below any high watermark at this moment. */
+static bool ready_to_join(struct leader *leader, struct follower *follower, int64_t now)
+{
+    if (!is_near(leader, follower, now)) {
         follower->good_since_us = -1;
         return false;
     }
     if (follower->good_since_us < 0) follower->good_since_us = now;
     int64_t held = now - follower->good_since_us;
-    return !follower->left_before || held >= leader->options.config->follower_gone_us;
+    if (follower->left_before && held < leader->options.config->follower_gone_us) return false;
+    if (follower_may_join(leader, follower)) return true;
+    court(leader, follower, now);
+    return false;
 }
 
 static uint32_t compute_in_sync(struct leader *leader, int64_t now, struct judgement *judgements)
@@ -133,6 +185,7 @@ static void propose_one(struct leader *leader, int64_t now, const struct judgeme
         if (!judgements[i].out) continue;
         if (members_in - 1 < leader->options.config->min_insync && !MUTANT(6)) continue;
         if (handlers->propose(handlers->context, i, false, judgements[i].why)) return;
+        if (leader->dead) return;
     }
     for (uint32_t i = 0; i < leader->options.member_count; i++) {
         if (i == leader->options.self || leader->group.isr_mask >> i & 1) continue;
@@ -142,6 +195,7 @@ static void propose_one(struct leader *leader, int64_t now, const struct judgeme
         }
         if (!ready_to_join(leader, &leader->followers[i], now)) continue;
         if (handlers->propose(handlers->context, i, true, ISR_WHY_CAUGHT_UP)) return;
+        if (leader->dead) return;
     }
 }
 
@@ -167,7 +221,11 @@ void leader_judge(struct leader *leader)
     if (in_sync != leader->in_sync) {
         leader->in_sync = in_sync;
         leader->options.handlers.in_sync_changed(leader->options.handlers.context);
+        if (leader->dead) return;
     }
+    bool joined = leader->courted & leader->group.waited_mask;
+    if (leader->courted != 0 && (joined || now >= leader->court_until_us)) court_end(leader);
+    if (leader->dead) return;
     if (!leader->group.change_pending) propose_one(leader, now, judgements);
 }
 
@@ -197,6 +255,7 @@ void leader_tick(struct leader *leader)
     for (uint32_t i = 0; i < leader->options.member_count; i++) {
         struct follower *follower = &leader->followers[i];
         struct parked_fetch *parked = &follower->parked;
+        if (i == leader->options.self) continue;
         if (parked->request != NULL && !parked->building && now >= parked->deadline_us) {
             parked->force = true;
             follower_answer_parked(leader, follower);

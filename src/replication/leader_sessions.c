@@ -89,6 +89,7 @@ void position_remove(struct leader *leader, struct position *position)
         follower->defined--;
     }
     if (position->failed || position->conflict) follower->failed_count--;
+    if (position->apart) follower->apart_count--;
     if (follower->cold != NULL && follower->cold->position == position) {
         follower->cold->position = NULL;
     }
@@ -126,6 +127,7 @@ static struct leader_partition *resolve(struct leader *leader,
         *code = WIRE_ERROR_UNKNOWN_PARTITION;
         return NULL;
     }
+    *code = WIRE_ERROR_NOT_READY;
     return partition_replica(partition);
 }
 
@@ -155,10 +157,29 @@ struct position *position_define(struct leader *leader, struct follower *followe
     return position;
 }
 
+static void set_apart(struct follower *follower, struct position *position, bool apart)
+{
+    if (position->apart != apart) follower->apart_count += apart ? 1 : (uint32_t)-1;
+    position->apart = apart;
+}
+
+void position_set_apart(struct leader *leader, struct position *position,
+                        const struct wire_request_entry *entry)
+{
+    set_apart(follower_of(leader, position), position, true);
+    position->fetch_offset = entry->fetch_offset;
+    position->follower_start = entry->log_start;
+    position->last_epoch = entry->last_epoch;
+    position->told_high_watermark = -1; /* so that it is told where it stands */
+    position_update_lag(leader, position, false);
+    position_add_news(leader, position);
+}
+
 void position_set_marks(struct leader *leader, struct position *position,
                         const struct wire_request_entry *entry, uint64_t seq)
 {
     struct follower *follower = follower_of(leader, position);
+    set_apart(follower, position, false);
     bool was_bad = position->failed || position->conflict;
     position->marks_seq = seq;
     position->failed = entry->flags & WIRE_FAILED;
@@ -173,7 +194,7 @@ void position_set_marks(struct leader *leader, struct position *position,
     position->last_epoch = entry->last_epoch;
     position_update_lag(leader, position, moved);
     if (position->of != NULL) leader_update_high_watermark(leader, position->of);
-    position_add_news(leader, position);
+    if (!leader->dead) position_add_news(leader, position);
 }
 
 void follower_drop_session(struct leader *leader, struct follower *follower)
@@ -184,7 +205,7 @@ void follower_drop_session(struct leader *leader, struct follower *follower)
         position_remove(leader, position);
     }
     ASSERT(follower->all == NULL && follower->news == NULL && follower->lag == NULL);
-    ASSERT(follower->defined == 0 && follower->failed_count == 0);
+    ASSERT(follower->defined == 0 && follower->failed_count == 0 && follower->apart_count == 0);
     follower->session = 0;
     follower->seq_fetch = follower->seq_progress = 0;
 }

@@ -8,6 +8,10 @@
 #include "base/log.h"
 #include "base/mutant.h"
 
+/* SIGTERM: how long a successor is looked for, and how often. */
+#define STOP_US_MAX  5000000
+#define STOP_POLL_US 20000
+
 static const char *const alarm_names[ALARM_COUNT] = {
     "truncation_refused", "durable_went_back", "wrong_group",         "members_differ",
     "corrupt_range",      "sync_failed",       "incarnation_changed", "unknown_entry",
@@ -131,6 +135,7 @@ void node_free(struct node *node)
     timer_free(node->tick_timer);
     timer_free(node->confirm_timer);
     timer_free(node->stop_timer);
+    timer_free(node->amnesia_timer);
     node_files_free(node);
     node_start_free(node);
     node_promotions_free(node);
@@ -233,6 +238,16 @@ static void tick_fire(void *context)
     node_transfer_poll(node);
 }
 
+/* A round begun after the gap ended: this was the leader then. */
+static void verified(void *context, enum status status, const struct error *error)
+{
+    struct node *node = context;
+    (void)error;
+    if (status != STATUS_OK || node->verifying == 0) return; /* leadership went, and the pause too */
+    node->verifying--;
+    node_set_paused(node);
+}
+
 void node_loop_gap(struct node *node, int64_t gap_us)
 {
     if (node->raft == NULL || gap_us <= node->options.config.heartbeat_us) return;
@@ -242,35 +257,47 @@ void node_loop_gap(struct node *node, int64_t gap_us)
     if (MUTANT(27)) return;
     if (node->role == NODE_SERVING) {
         /* Before one queued request is served: is this still the leader? */
-        node->verifying = true;
+        node->verifying++;
         node_set_paused(node);
     }
     struct raft_event event = {.kind = RAFT_EVENT_TICK};
     (void)node_step(node, &event, NULL, NULL);
-    if (node->role != NODE_SERVING || !node->verifying) return;
+    if (node->role != NODE_SERVING || node->verifying == 0) return;
     const struct group_port *port = broker_group_port(node->options.broker);
-    port->confirm(port->context, NULL, NULL);
+    port->confirm(port->context, verified, node);
 }
 
 /* ---- stopping ---- */
+
+/* Nothing is said or promised any more; what is being written gets to its end. */
+static void stop_finished(void *context)
+{
+    struct node *node = context;
+    if (node_files_busy(node)) {
+        timer_start(node->stop_timer, STOP_POLL_US);
+        return;
+    }
+    broker_done_fn done = node->stopped;
+    node->stopped = NULL;
+    if (done != NULL) done(node->stopped_context, node->stop_status, &node->stop_error);
+}
 
 static void broker_stopped(void *context, enum status status, const struct error *error)
 {
     struct node *node = context;
     node->role = NODE_STOPPED;
-    broker_done_fn done = node->stopped;
-    node->stopped = NULL;
-    if (done != NULL) done(node->stopped_context, status, error);
+    node->stop_status = status;
+    if (error != NULL) node->stop_error = *error;
+    node_links_free(node);
+    node_requests_drop(node);
+    timer_stop(node->raft_timer);
+    timer_start(node->stop_timer, 0);
 }
 
-static void stop_now(void *context)
+static void stop_now(struct node *node)
 {
-    struct node *node = context;
-    if (node->role == NODE_STOPPED || !node->stopping) return;
     timer_stop(node->tick_timer);
     timer_stop(node->raft_timer);
-    timer_stop(node->stop_timer);
-    node->stopping = false;
     if (node->raft != NULL && (node->role == NODE_SERVING || node->role == NODE_PENDING)) {
         struct raft_event event = {.kind = RAFT_EVENT_STEP_DOWN,
                                    .step_down.why = RAFT_DOWN_ORDERED};
@@ -278,19 +305,37 @@ static void stop_now(void *context)
     }
     if (node->follow != NULL) follow_free(node->follow, false);
     node->follow = NULL;
+    node->stop_begun = true;
     broker_stop(node->options.broker, broker_stopped, node);
 }
 
 /* The successor's claim is known: answers that wait go out in this turn, the rest of the stop in
- * the next. */
+ * the next. Not handed over: another may come within sync yet. */
 static void stop_transferred(void *context, enum status status, const struct error *error)
 {
     struct node *node = context;
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
         log_info("leadership_handed_over leader=%d", node->view.leader_id);
-    else
+        timer_start(node->stop_timer, 20000);
+    } else {
         log_warn("leadership_not_handed_over error=\"%s\"", error->text);
-    timer_start(node->stop_timer, status == STATUS_OK ? 20000 : 0);
+        timer_start(node->stop_timer, STOP_POLL_US);
+    }
+}
+
+static void stop_go_on(void *context)
+{
+    struct node *node = context;
+    int64_t left_us = node->stop_deadline_us - node_now(node);
+    if (node->role == NODE_STOPPED)
+        stop_finished(node);
+    else if (node->stop_begun)
+        return;
+    else if (node->role == NODE_SERVING && !node_is_solo(node) && left_us > 0 &&
+             node_reaches_anyone(node))
+        node_transfer_begin(node, -1, left_us, stop_transferred, node);
+    else
+        stop_now(node);
 }
 
 void node_stop(struct node *node, broker_done_fn done, void *context)
@@ -298,12 +343,9 @@ void node_stop(struct node *node, broker_done_fn done, void *context)
     node->stopped = done;
     node->stopped_context = context;
     node->stopping = true;
-    node->stop_timer = timer_new(node->options.loop, stop_now, node);
-    if (node->role == NODE_SERVING && !node_is_solo(node)) {
-        node_transfer_begin(node, -1, 5000000, stop_transferred, node);
-    } else {
-        timer_start(node->stop_timer, 0);
-    }
+    node->stop_deadline_us = node_now(node) + STOP_US_MAX;
+    node->stop_timer = timer_new(node->options.loop, stop_go_on, node);
+    timer_start(node->stop_timer, 0);
 }
 
 /* ---- facts ---- */

@@ -15,6 +15,7 @@ struct node_file_job {
     struct job job;
     struct node *node;
     struct raft_state *state; /* Raft: what to write */
+    uint32_t raft_life;
     uint64_t generation;
     struct identity identity;
     bool for_bound;
@@ -60,9 +61,15 @@ static void raft_done(struct job *base)
         node_raise_alarm(node, ALARM_SYNC_FAILED, job->error.text);
         event.kind = RAFT_EVENT_PERSIST_FAILED;
     }
+    bool current = job->raft_life == node->raft_life;
     node->persist_job = NULL;
     free(job->state);
     free(job);
+    if (!current) {
+        if (node->shedding) node_shed(node);
+        if (node->persist_wanted) node_persist_raft(node);
+        return;
+    }
     bool failed = event.kind == RAFT_EVENT_PERSIST_FAILED;
     if (node->persist_wanted && !failed) node_persist_raft(node);
     (void)node_step(node, &event, NULL, NULL);
@@ -70,8 +77,8 @@ static void raft_done(struct job *base)
 
 void node_persist_raft(struct node *node)
 {
-    node->persist_wanted = true;
-    if (node->persist_job != NULL) return;
+    node->persist_wanted = node->raft != NULL && node->role != NODE_STOPPED;
+    if (!node->persist_wanted || node->persist_job != NULL) return;
     struct node_file_job *job = calloc(1, sizeof(*job));
     ASSERT(job != NULL);
     job->job.run = raft_run;
@@ -79,6 +86,7 @@ void node_persist_raft(struct node *node)
     job->node = node;
     job->state = raft_state_copy(node->raft);
     ASSERT(job->state != NULL);
+    job->raft_life = node->raft_life;
     job->generation = raft_generation(node->raft);
     node->persist_wanted = false;
     node->persist_job = job;
@@ -102,7 +110,11 @@ static void identity_done(struct job *base)
     bool ok = job->status == STATUS_OK, for_bound = job->for_bound;
     if (!ok) node_raise_alarm(node, ALARM_SYNC_FAILED, job->error.text);
     free(job);
-    if (node->identity_dirty) node_persist_identity(node, node->identity_for_bound);
+    if (node->shedding) {
+        node_shed(node);
+        return;
+    }
+    if (node->identity_dirty) node_persist_identity(node, false);
     if (!ok || !for_bound) return;
     struct raft_event event = {.kind = RAFT_EVENT_IDENTITY_SYNCED};
     (void)node_step(node, &event, NULL, NULL);
@@ -111,19 +123,66 @@ static void identity_done(struct job *base)
 
 void node_persist_identity(struct node *node, bool for_bound)
 {
-    node->identity_for_bound = for_bound;
+    node->identity_for_bound = node->identity_for_bound || for_bound;
     node->identity_dirty = true;
-    if (node->identity_job != NULL) return;
+    if (node->identity_job != NULL || node->shedding) return;
     struct node_file_job *job = calloc(1, sizeof(*job));
     ASSERT(job != NULL);
     job->job.run = identity_run;
     job->job.done = identity_done;
     job->node = node;
     job->identity = node->identity;
-    job->for_bound = for_bound;
-    node->identity_dirty = false;
+    job->for_bound = node->identity_for_bound;
+    node->identity_dirty = node->identity_for_bound = false;
     node->identity_job = job;
     executor_submit(node->options.executor, EXECUTOR_LANE_RAFT, &job->job);
+}
+
+/* ---- shedding ---- */
+
+static void shed_run(struct job *base)
+{
+    struct node_file_job *job = CONTAINER_OF(base, struct node_file_job, job);
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s", job->node->options.data_dir, RAFT_FILE);
+    job->status = file_remove(job->node->options.fs, path, &job->error);
+    if (job->status != STATUS_OK && job->status != STATUS_NOT_FOUND) return;
+    job->status =
+        file_sync_directory(job->node->options.fs, job->node->options.data_dir, &job->error);
+    if (job->status == STATUS_OK) identity_run(base);
+}
+
+static void shed_done(struct job *base)
+{
+    struct node_file_job *job = CONTAINER_OF(base, struct node_file_job, job);
+    struct node *node = job->node;
+    enum status status = job->status;
+    if (status != STATUS_OK) node_raise_alarm(node, ALARM_SYNC_FAILED, job->error.text);
+    node->identity_job = NULL;
+    free(job);
+    node->shedding = false;
+    node_shed_done(node, status);
+}
+
+void node_shed(struct node *node)
+{
+    ASSERT(node->raft == NULL);
+    node->shedding = true;
+    node->persist_wanted = node->identity_dirty = node->identity_for_bound = false;
+    if (node_files_busy(node)) return; /* comes back here when they end */
+    struct node_file_job *job = calloc(1, sizeof(*job));
+    ASSERT(job != NULL);
+    job->job.run = shed_run;
+    job->job.done = shed_done;
+    job->node = node;
+    job->identity = node->identity;
+    node->identity_job = job;
+    executor_submit(node->options.executor, EXECUTOR_LANE_RAFT, &job->job);
+}
+
+bool node_files_busy(const struct node *node)
+{
+    return node->persist_job != NULL || node->identity_job != NULL;
 }
 
 void node_files_free(struct node *node)

@@ -45,6 +45,7 @@ enum node_role {
 enum node_link_kind { NODE_LINK_CONTROL, NODE_LINK_RAFT };
 struct node_call {
     uint64_t call; /* raft's name for it; 0: none */
+    uint64_t rid;
     enum raft_message_kind kind;
 };
 struct peer;
@@ -56,11 +57,10 @@ struct node_link {
     bool connected, greeted; /* open; hello answered */
     bool busy;
     uint64_t rid; /* of the call in flight */
-    bool hello_in_flight;
+    bool hello_in_flight, hello_wanted;
     struct node_call in_flight;
     struct node_call waiting; /* control only: the next vote */
     struct buffer waiting_body;
-    int64_t last_used_us;
     struct timer *retry_timer;
     bool retried; /* since it was last open */
 };
@@ -95,9 +95,11 @@ struct node_confirm {
 struct node_forward; /* node_forward.c */
 
 struct node_transfer {
-    bool active, handed; /* handed: raft was told; waits for the claim */
+    bool active;
+    bool pausing; /* produces wait: the target is close behind */
+    bool handed;  /* raft was told; waits for the claim */
     int32_t target;
-    int64_t deadline_us;
+    int64_t deadline_us, pause_until_us;
     group_done_fn done;
     void *context;
 };
@@ -119,7 +121,8 @@ struct node {
     struct peer peers[GROUP_MEMBERS_MAX]; /* by member index; [self] unused */
     struct identity identity;
     enum node_role role;
-    struct raft *raft;
+    struct raft *raft; /* NULL: starting, or between two incarnations */
+    uint32_t raft_life; /* grows with each core: writes of an earlier one are void */
     struct raft_actions *actions[NODE_STEP_DEPTH_MAX];
     uint32_t step_depth;
     struct timer *raft_timer, *tick_timer, *confirm_timer;
@@ -133,9 +136,12 @@ struct node {
     struct node_promotion *promotions; /* node_roles.c */
     bool tail_synced, promoted;
     bool quiet;     /* heartbeats held: the own disk stalls */
-    bool verifying; /* after a loop gap: waits for a confirmation */
+    uint32_t verifying; /* loop gaps whose confirmation is awaited */
     bool paused;    /* produce is paused at the broker */
-    bool damaged;
+    bool damaged;   /* a copy is: see node_update_condition() */
+    bool unfit;     /* metadata is unreadable */
+    int64_t damage_checked_us;
+    uint32_t rewinds; /* cuts and resets under way, of ended followings too */
     enum raft_data told_data; /* of the last CONDITION; 0: none yet */
     bool told_holds;
     bool broker_ready;
@@ -145,6 +151,8 @@ struct node {
     bool persist_wanted;
     struct node_file_job *persist_job, *identity_job;
     bool identity_dirty, identity_for_bound;
+    bool shedding; /* vote and Raft log go; the core begins anew when they are gone */
+    struct timer *amnesia_timer;
     struct node_start_job *start_job;
     struct node_transfer transfer;
     struct node_forward *forwards;
@@ -153,7 +161,10 @@ struct node {
     broker_done_fn started, stopped;
     void *started_context, *stopped_context;
     struct timer *stop_timer;
-    bool stopping;
+    int64_t stop_deadline_us;
+    bool stopping, stop_begun; /* the latter: the broker stops */
+    enum status stop_status;
+    struct error stop_error;
     /* The last ISR change, and counters. */
     enum raft_isr_why last_isr_why;
     int32_t last_isr_replica;
@@ -186,11 +197,16 @@ void node_start_free(struct node *node);
 /* node_files.c */
 void node_persist_raft(struct node *node);
 void node_persist_identity(struct node *node, bool for_bound);
+/* Removes the Raft file and writes the identity as it is now, after what is under way; then
+ * node_shed_done(). The core is gone already. */
+void node_shed(struct node *node);
+bool node_files_busy(const struct node *node);
 void node_files_free(struct node *node);
 /* node_raft.c: events into the core, its actions carried out. */
 enum status node_step(struct node *node, struct raft_event *event, int64_t *index, uint64_t *round);
 void node_raft_begin(struct node *node, const struct raft_state *state);
 void node_update_condition(struct node *node);
+void node_look_for_damage(struct node *node);
 void node_answer_request(struct node *node, uint64_t token, const struct raft_message *message,
                          enum raft_refusal refusal);
 /* node_links.c */
@@ -198,6 +214,7 @@ void node_links_begin(struct node *node);
 void node_links_free(struct node *node);
 void node_raft_links_open(struct node *node);
 void node_raft_links_close(struct node *node);
+bool node_reaches_anyone(const struct node *node);
 bool node_call(struct node *node, int32_t peer_id, enum raft_channel channel, uint64_t call,
                const struct raft_message *message);
 void node_fill_id(struct node *node, struct raft_id *id, int32_t to,
@@ -205,6 +222,8 @@ void node_fill_id(struct node *node, struct raft_id *id, int32_t to,
 void node_fill_hello(struct node *node, struct wire_hello *hello, int32_t to,
                      const struct uuid *to_incarnation);
 void node_learn_hello(struct node *node, struct peer *peer, const struct wire_hello *hello);
+/* A peer's own, unasked. */
+void node_heard_hello(struct node *node, struct peer *peer, const struct wire_hello *hello);
 /* node_routes.c */
 void replication_answer_error(struct rpc_request *request, int status, const char *error,
                               const char *detail, int32_t leader_id, int32_t epoch, int64_t rid);
@@ -227,6 +246,7 @@ void node_group_changed(struct node *node);
 void node_follow_again(struct node *node);
 void node_serve_if_ready(struct node *node);
 void node_amnesia(void *context);
+void node_shed_done(struct node *node, enum status status);
 void node_promotions_free(struct node *node);
 void node_make_leader(struct node *node, int32_t epoch);
 /* node_port.c */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "replication/node_internal.h"
 
@@ -28,7 +27,7 @@ void node_fill_id(struct node *node, struct raft_id *id, int32_t to,
 {
     memset(id, 0, sizeof(*id));
     id->version = RAFT_WIRE_VERSION;
-    id->group = raft_group(node->raft);
+    if (node->raft != NULL) id->group = raft_group(node->raft);
     id->from = node->view.self_id;
     id->incarnation = node->identity.incarnation;
     id->to = to;
@@ -115,7 +114,7 @@ static void fail_call(struct node *node, struct node_call *call)
     (void)node_step(node, &event, NULL, NULL);
 }
 
-static void send_waiting(struct node_link *link);
+static void go_on(struct node_link *link);
 
 /* Is this the peer's answer to the call in flight? */
 static bool id_fits(const struct node_link *link, const struct raft_id *id)
@@ -131,6 +130,11 @@ static bool id_fits(const struct node_link *link, const struct raft_id *id)
                       uuid_equal(&id->to_incarnation, &node->identity.incarnation));
 }
 
+static int64_t short_delay(struct node *node)
+{
+    return random_between(&node->random, RETRY_US_MIN, RETRY_US_MAX);
+}
+
 /* An error status: some are news for the core, some end the connection so that hello is said again.
  */
 static void refused_call(struct node_link *link, const struct rpc_answer *answer)
@@ -138,6 +142,11 @@ static void refused_call(struct node_link *link, const struct rpc_answer *answer
     struct node *node = link->node;
     struct wire_refusal refusal;
     if (answer->status == 0) return;
+    if (answer->status == 503) {
+        /* It is busy, not gone: hello, if that was it, is said again soon. */
+        if (!link->greeted) timer_start(link->retry_timer, short_delay(node));
+        return;
+    }
     wire_get_refusal(answer->body, &refusal);
     if (answer->status == 403) {
         log_warn("refused replica=%d error=%s detail=\"%s\"", node->member_ids[link->peer->index],
@@ -153,7 +162,7 @@ static void refused_call(struct node_link *link, const struct rpc_answer *answer
         event.not_leading.epoch = refusal.epoch;
         (void)node_step(node, &event, NULL, NULL);
     }
-    if (answer->status != 503 && link->link != NULL) rpc_link_close(link->link);
+    if (link->link != NULL) rpc_link_close(link->link);
 }
 
 static void call_answered(void *context, const struct rpc_answer *answer)
@@ -192,16 +201,14 @@ static void call_answered(void *context, const struct rpc_answer *answer)
         refused_call(link, answer);
     }
     free(inbox);
-    send_waiting(link);
+    go_on(link);
 }
 
-static void send_body(struct node_link *link, const struct node_call *call, uint64_t rid,
-                      struct slice body)
+static void send_body(struct node_link *link, const struct node_call *call, struct slice body)
 {
     link->busy = true;
-    link->rid = rid;
+    link->rid = call->rid;
     link->in_flight = *call;
-    link->last_used_us = node_now(link->node);
     rpc_link_call(link->link, "POST", raft_paths[call->kind], body, false,
                   link->node->options.config.rpc_timeout_us, call_answered, link);
 }
@@ -216,43 +223,32 @@ bool node_call(struct node *node, int32_t peer_id, enum raft_channel channel, ui
     struct node_link *link = channel == RAFT_CHANNEL_CONTROL ? &peer->control : &peer->raft;
     if (link->link == NULL || !link->greeted) return false;
     struct raft_id id;
-    struct node_call now = {.call = call, .kind = message->kind};
     node_fill_id(node, &id, peer_id, peer->heard ? &peer->incarnation : NULL);
+    struct node_call now = {.call = call, .rid = id.rid, .kind = message->kind};
     struct buffer body;
     buffer_init(&body, 0);
     raft_message_encode(&body, &id, message);
     ASSERT(!buffer_failed(&body));
     if (!link->busy) {
-        send_body(link, &now, id.rid, buffer_slice(&body));
+        send_body(link, &now, buffer_slice(&body));
         buffer_deinit(&body);
         return true;
     }
-    /* Another call is under way: this one goes next and takes the place of what waited. */
-    struct node_call replaced = link->waiting;
+    /* Another call is under way: this one goes next and takes the place of what waited, which the
+     * core gave up when it asked for this. */
     buffer_deinit(&link->waiting_body);
     link->waiting = now;
     link->waiting_body = body;
-    link->waiting.call = call;
-    (void)replaced; /* the core gave it up when it asked for the newer one */
     return true;
 }
 
 static void send_waiting(struct node_link *link)
 {
-    if (link->link == NULL || !link->greeted || link->busy || link->waiting.call == 0) return;
     struct node_call call = link->waiting;
     struct buffer body = link->waiting_body;
     link->waiting.call = 0;
     buffer_init(&link->waiting_body, 0);
-    /* The rid was given when it was encoded; it is the last that this body carries. */
-    struct raft_id id;
-    struct error error;
-    json_t *root = NULL;
-    if (json_parse(body.data, body.bytes, &root, &error) == STATUS_OK &&
-        raft_id_decode(root, &id, &error) == STATUS_OK) {
-        send_body(link, &call, id.rid, buffer_slice(&body));
-    }
-    json_decref(root);
+    send_body(link, &call, buffer_slice(&body));
     buffer_deinit(&body);
 }
 
@@ -285,7 +281,7 @@ static void hello_answered(void *context, const struct rpc_answer *answer)
         link->retried = false;
         event_link(node, link->peer, raft_link_of(link), RAFT_LINK_OPEN);
     }
-    send_waiting(link);
+    go_on(link);
 }
 
 static void say_hello(struct node_link *link)
@@ -297,11 +293,21 @@ static void say_hello(struct node_link *link)
     buffer_init(&body, 0);
     wire_put_hello(&body, &hello);
     link->busy = link->hello_in_flight = true;
+    link->hello_wanted = false;
     link->rid = hello.id.rid;
-    link->last_used_us = node_now(node);
     rpc_link_call(link->link, "POST", "/replication/hello", buffer_slice(&body), false,
                   node->options.config.rpc_timeout_us, hello_answered, link);
     buffer_deinit(&body);
+}
+
+/* The connection is free: what waits for it goes out. */
+static void go_on(struct node_link *link)
+{
+    if (link->link == NULL || !link->greeted || link->busy) return;
+    if (link->waiting.call != 0)
+        send_waiting(link);
+    else if (link->hello_wanted)
+        say_hello(link);
 }
 
 /* ---- connections ---- */
@@ -327,7 +333,11 @@ static void link_closed(void *context, struct rpc_link *rpc, enum status why)
     struct node_link *link = context;
     struct node *node = link->node;
     bool was_connected = link->connected;
+    log_debug("link_closed replica=%d kind=%d was_open=%d why=%s",
+              node->member_ids[link->peer->index], (int)link->kind, was_connected,
+              status_text(why));
     link->connected = link->greeted = link->busy = link->hello_in_flight = false;
+    link->hello_wanted = false;
     fail_call(node, &link->in_flight);
     fail_call(node, &link->waiting);
     if (link->link == NULL) return; /* failing the calls closed it for good */
@@ -338,8 +348,7 @@ static void link_closed(void *context, struct rpc_link *rpc, enum status why)
     }
     bool at_once = was_connected && !link->retried;
     link->retried = true;
-    timer_start(link->retry_timer,
-                at_once ? 0 : random_between(&node->random, RETRY_US_MIN, RETRY_US_MAX));
+    timer_start(link->retry_timer, at_once ? 0 : short_delay(node));
     event_link(node, link->peer, raft_link_of(link),
                refused ? RAFT_LINK_REFUSED : RAFT_LINK_CLOSED);
 }
@@ -355,7 +364,7 @@ static void retry_fire(void *context)
         return;
     }
     /* Open: an idle control connection proves itself, and what it learns may have changed. */
-    timer_start(link->retry_timer, HELLO_EVERY_US);
+    if (link->kind == NODE_LINK_CONTROL) timer_start(link->retry_timer, HELLO_EVERY_US);
     if (!link->busy) say_hello(link);
 }
 
@@ -370,6 +379,7 @@ static void link_begin(struct node *node, struct peer *peer, struct node_link *l
         buffer_init(&link->waiting_body, 0);
     }
     link->connected = link->greeted = link->busy = link->retried = false;
+    link->hello_in_flight = link->hello_wanted = false;
     link->link = rpc_link_new(node->options.transport, peer->config->address, &handlers, link);
     ASSERT(link->link != NULL);
     rpc_link_connect(link->link);
@@ -406,8 +416,37 @@ void node_raft_links_open(struct node *node)
 void node_raft_links_close(struct node *node)
 {
     for (uint32_t i = 0; i < node->member_count; i++) {
-        if (i != node->self) link_end(&node->peers[i].raft);
+        struct peer *peer = &node->peers[i];
+        if (i == node->self || peer->raft.link == NULL) continue;
+        link_end(&peer->raft);
+        event_link(node, peer, RAFT_LINK_RAFT_OUT, RAFT_LINK_CLOSED);
     }
+}
+
+/* A peer spoke under another incarnation than it is known by. That may be a message from long ago:
+ * what it answers to a question of now decides. */
+static void ask_who(struct node_link *link)
+{
+    if (link->link == NULL || !link->greeted || link->hello_in_flight) return;
+    link->hello_wanted = true;
+    go_on(link);
+}
+
+void node_heard_hello(struct node *node, struct peer *peer, const struct wire_hello *hello)
+{
+    if (peer->heard && !uuid_equal(&peer->incarnation, &hello->id.incarnation)) {
+        ask_who(&peer->control);
+    } else {
+        node_learn_hello(node, peer, hello);
+    }
+}
+
+bool node_reaches_anyone(const struct node *node)
+{
+    for (uint32_t i = 0; i < node->member_count; i++) {
+        if (i != node->self && node->peers[i].control.greeted) return true;
+    }
+    return false;
 }
 
 void node_links_free(struct node *node)

@@ -86,10 +86,6 @@ static void finish_confirm(struct node *node, struct node_confirm *confirm, enum
 /* Rounds are given out in order, so confirms are listed in order of them. */
 void node_confirmed(struct node *node, uint64_t round)
 {
-    if (node->verifying) {
-        node->verifying = false;
-        node_set_paused(node);
-    }
     while (node->confirms != NULL && node->confirms->round != 0 && node->confirms->round <= round) {
         finish_confirm(node, node->confirms, STATUS_OK);
     }
@@ -105,7 +101,7 @@ void node_confirms_fail(struct node *node)
  * confirmed. */
 void node_set_paused(struct node *node)
 {
-    bool paused = node->role == NODE_SERVING && (node->verifying || node->transfer.active);
+    bool paused = node->role == NODE_SERVING && (node->verifying > 0 || node->transfer.pausing);
     if (paused == node->paused) return;
     node->paused = paused;
     broker_pause_produce(node->options.broker, paused);
@@ -150,17 +146,32 @@ static void partition_synced(void *context, struct partition *partition)
         follow_durable(node->follow, partition);
 }
 
+static void not_handed_over(void *context, enum status status, const struct error *error)
+{
+    struct node *node = context;
+    (void)error;
+    /* Nobody took over: a broken copy does not go on leading all the same. */
+    bool leads = node->role == NODE_SERVING || node->role == NODE_PENDING;
+    if (status == STATUS_OK || !leads || node->stopping) return;
+    struct raft_event event = {.kind = RAFT_EVENT_STEP_DOWN, .step_down.why = RAFT_DOWN_DISK};
+    (void)node_step(node, &event, NULL, NULL);
+}
+
 /* A leader whose own copy failed hands over, or steps down: within a second (F41). */
 static void own_copy_failed(struct node *node)
 {
-    if (node->role != NODE_SERVING || node->transfer.active || node_is_solo(node)) return;
-    node_transfer_begin(node, -1, 900000, NULL, NULL);
+    if (node_is_solo(node)) return;
+    if (node->role == NODE_PENDING)
+        not_handed_over(node, STATUS_NOT_READY, NULL);
+    else if (node->role == NODE_SERVING && !node->transfer.active)
+        node_transfer_begin(node, -1, 900000, not_handed_over, node);
 }
 
 static void partition_broke(void *context, struct partition *partition, const struct error *error)
 {
     struct node *node = context;
     node->damaged = true;
+    node->damage_checked_us = node_now(node);
     node_raise_alarm(node, ALARM_SYNC_FAILED, error->text);
     if (node->follow != NULL) follow_failed(node->follow, partition);
     if (node->raft != NULL) node_update_condition(node);

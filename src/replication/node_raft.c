@@ -12,6 +12,7 @@
 #include "replication/node_internal.h"
 
 #define FAILED_CALLS_MAX RAFT_ACTIONS_MAX
+#define DAMAGE_CHECK_US  250000
 
 static bool holds_records(const struct node *node)
 {
@@ -22,6 +23,36 @@ static bool holds_records(const struct node *node)
         }
     }
     return false;
+}
+
+/* A replica that brings records into a new group (from a time alone, decisions 6) may have used
+ * epochs: terms, which become epochs, go on above them. NULL: nothing to raise. */
+static struct raft_state *raise_term(const struct node *node, const struct raft_state *state)
+{
+    if (!uuid_is_none(&node->identity.group)) return NULL;
+    int32_t latest = -1;
+    struct topic *topic = NULL;
+    while ((topic = catalog_next(node->options.broker, topic)) != NULL) {
+        for (uint32_t i = 0; i < topic_partition_count(topic); i++) {
+            const struct partition_log *log = partition_log_of(topic_partition(topic, i));
+            int32_t epoch = epoch_history_latest(partition_log_epochs(log));
+            if (epoch > latest) latest = epoch;
+        }
+    }
+    if (latest <= (state == NULL ? 0 : state->term)) return NULL;
+    size_t entries_bytes = state == NULL ? 0 : state->entry_count * sizeof(state->entries[0]);
+    struct raft_state *raised = calloc(1, sizeof(*raised) + entries_bytes);
+    ASSERT(raised != NULL);
+    if (state != NULL) {
+        memcpy(raised, state, sizeof(*raised) + entries_bytes);
+    } else {
+        raised->replica = node->options.config.replica_id;
+        raised->incarnation = node->identity.incarnation;
+        raft_view_init(&raised->snapshot);
+    }
+    raised->term = latest;
+    raised->voted_for = RAFT_NOBODY;
+    return raised;
 }
 
 void node_raft_begin(struct node *node, const struct raft_state *state)
@@ -44,36 +75,68 @@ void node_raft_begin(struct node *node, const struct raft_state *state)
     options.seed = random_u64(&node->random);
     options.now_us = node_now(node);
     options.holds_records = uuid_is_none(&node->identity.group) && holds_records(node);
-    struct topic *topic = NULL;
-    while ((topic = catalog_next(node->options.broker, topic)) != NULL) {
-        for (uint32_t i = 0; i < topic_partition_count(topic); i++) {
-            if (partition_damaged(topic_partition(topic, i))) node->damaged = true;
-        }
-    }
-    node->raft = raft_new(&options, state);
+    node_look_for_damage(node);
+    struct raft_state *raised = raise_term(node, state);
+    node->raft_life++;
+    node->told_data = 0;
+    node->raft = raft_new(&options, raised != NULL ? raised : state);
+    free(raised);
     ASSERT(node->raft != NULL);
     node_update_condition(node);
     struct raft_event event = {.kind = RAFT_EVENT_TICK};
     (void)node_step(node, &event, NULL, NULL);
 }
 
-/* Tells the core what became of the own copies. Called each tick: once the group exists nothing is
- * walked here. */
+/* ---- the state of the own copies ---- */
+
+static bool any_partition_damaged(const struct node *node)
+{
+    struct topic *topic = NULL;
+    while ((topic = catalog_next(node->options.broker, topic)) != NULL) {
+        for (uint32_t i = 0; i < topic_partition_count(topic); i++) {
+            if (partition_damaged(topic_partition(topic, i))) return true;
+        }
+    }
+    return false;
+}
+
+/* Walks all partitions: at start, when something broke, and now and then while something is. */
+void node_look_for_damage(struct node *node)
+{
+    node->damage_checked_us = node_now(node);
+    node->damaged = any_partition_damaged(node);
+    node->unfit = catalog_damaged(node->options.broker);
+}
+
+static enum raft_data condition_of(const struct node *node)
+{
+    if (node->unfit) return RAFT_DATA_UNFIT;
+    return node->damaged || node->rewinds > 0 ? RAFT_DATA_DAMAGED : RAFT_DATA_OK;
+}
+
+static void tell_condition(struct node *node, bool holds)
+{
+    node->told_data = condition_of(node);
+    node->told_holds = holds;
+    struct raft_event event = {.kind = RAFT_EVENT_CONDITION};
+    event.condition.data = node->told_data;
+    event.condition.holds_records = holds;
+    (void)node_step(node, &event, NULL, NULL);
+}
+
+/* Tells the core what became of the own copies. Called each tick: once the group exists, and while
+ * nothing is broken, nothing is walked here. */
 void node_update_condition(struct node *node)
 {
-    enum raft_data data = RAFT_DATA_OK;
-    if (node->damaged || (node->follow != NULL && follow_is_rewinding(node->follow))) {
-        data = RAFT_DATA_DAMAGED;
+    bool broken = node->damaged || node->unfit;
+    if (broken && node_now(node) - node->damage_checked_us > DAMAGE_CHECK_US) {
+        node_look_for_damage(node);
     }
     bool founding = uuid_is_none(&node->identity.group);
     bool holds = founding && holds_records(node);
-    if (data == node->told_data && holds == node->told_holds) return;
-    node->told_data = data;
-    node->told_holds = holds;
-    struct raft_event event = {.kind = RAFT_EVENT_CONDITION};
-    event.condition.data = data;
-    event.condition.holds_records = holds;
-    (void)node_step(node, &event, NULL, NULL);
+    if (condition_of(node) != node->told_data || holds != node->told_holds) {
+        tell_condition(node, holds);
+    }
 }
 
 static void alarm(struct node *node, const struct raft_action *action)
@@ -161,7 +224,7 @@ static size_t send_all(struct node *node, const struct raft_actions *actions, ui
 
 static void arm_timer(struct node *node, int64_t deadline_us)
 {
-    if (deadline_us == INT64_MAX) {
+    if (deadline_us == INT64_MAX || node->stop_begun) {
         timer_stop(node->raft_timer);
         return;
     }
@@ -171,6 +234,11 @@ static void arm_timer(struct node *node, int64_t deadline_us)
 
 enum status node_step(struct node *node, struct raft_event *event, int64_t *index, uint64_t *round)
 {
+    if (node->raft == NULL) return STATUS_NOT_READY;
+    /* Before anything can come of it: a copy that is being cut must not stand. */
+    if (event->kind != RAFT_EVENT_CONDITION && condition_of(node) != node->told_data) {
+        tell_condition(node, node->told_holds);
+    }
     ASSERT(node->step_depth < NODE_STEP_DEPTH_MAX);
     struct raft_actions **slot = &node->actions[node->step_depth];
     if (*slot == NULL) *slot = malloc(sizeof(**slot));

@@ -23,7 +23,7 @@ static enum raft_isr_why raft_why(enum isr_why why)
 static bool propose(void *context, uint32_t member, bool into, enum isr_why why)
 {
     struct node *node = context;
-    if (node->role != NODE_SERVING || node->transfer.active) return false;
+    if (node->role != NODE_SERVING || node->transfer.pausing) return false;
     struct raft_event event = {.kind = RAFT_EVENT_PROPOSE};
     event.propose.kind = RAFT_ENTRY_ISR;
     event.propose.isr.isr = raft_known(node->raft)->isr;
@@ -128,6 +128,14 @@ static void truncated(void *context)
     ((struct node *)context)->truncations++;
 }
 
+static void rewinding(void *context, int change)
+{
+    struct node *node = context;
+    node->rewinds += (uint32_t)change;
+    /* A new leader is followed when nothing of the old following touches the logs any more. */
+    if (node->rewinds == 0 && node->follow == NULL && node->raft != NULL) node_follow_again(node);
+}
+
 static void fetched(void *context, uint64_t records)
 {
     ((struct node *)context)->fetched_records += records;
@@ -148,8 +156,8 @@ static void start_following(struct node *node, int32_t leader, int32_t epoch)
         .group = node->identity.group,
         .incarnation = node->identity.incarnation,
         .random_seed = random_u64(&node->random),
-        .handlers = {not_leading, node_amnesia, node_alarm_by_name, heard, truncated, fetched,
-                     node},
+        .handlers = {not_leading, node_amnesia, node_alarm_by_name, heard, truncated, rewinding,
+                     fetched, node},
     };
     if (peer->heard) options.leader_incarnation = peer->incarnation;
     snprintf(options.leader_address, sizeof(options.leader_address), "%s", peer->config->address);
@@ -178,6 +186,8 @@ void node_follow_again(struct node *node)
     struct raft_info info;
     raft_get_info(node->raft, &info);
     int32_t leader = leader_to_follow(node, &info);
+    bool same = node->follow != NULL && leader == node->follow_leader;
+    if (node->rewinds > 0 && !same) leader = -1; /* rewinding() comes back here */
     int32_t epoch = leader < 0 ? -1 : (int32_t)raft_known(node->raft)->epoch;
     if (leader == node->follow_leader && epoch == node->follow_epoch) return;
     /* While nobody else is known, the old leader's data stays as it is: nothing is to be told. */
@@ -254,6 +264,7 @@ static void update_view(struct node *node, const struct raft_info *info)
 void node_group_changed(struct node *node)
 {
     struct raft_info info;
+    if (node->raft == NULL) return;
     raft_get_info(node->raft, &info);
     node_follow_again(node);
     update_view(node, &info);
@@ -391,7 +402,7 @@ void node_stepped_down(struct node *node, enum raft_stepped_down why)
     bool served = node->role == NODE_SERVING || node->role == NODE_PENDING;
     node->role = NODE_FOLLOWER;
     node->leadership++;
-    node->verifying = false;
+    node->verifying = 0;
     node_raft_links_close(node);
     if (node->leader != NULL) {
         struct leader *leader = node->leader;
@@ -412,17 +423,27 @@ void node_stepped_down(struct node *node, enum raft_stepped_down why)
 
 /* ---- amnesia ---- */
 
-static void restart_as_learner(void *context)
+static void begin_shedding(void *context)
 {
     struct node *node = context;
+    if (node->role != NODE_FOLLOWER || node->stopping || node->raft == NULL) return;
     stop_following(node);
-    raft_free(node->raft);
-    node->raft = NULL;
-    node->identity.incarnation = uuid_random(&node->random);
-    node->told_data = 0;
     node_links_free(node);
     node_requests_drop(node);
-    node_persist_identity(node, false);
+    raft_free(node->raft);
+    node->raft = NULL;
+    node->raft_life++;
+    timer_stop(node->raft_timer);
+    node->identity.incarnation = uuid_random(&node->random);
+    node->view.leader_id = -1;
+    broker_view_changed(node->options.broker);
+    node_shed(node);
+}
+
+/* Vote and Raft log are gone, and the new incarnation is on disk: a learner from here on. */
+void node_shed_done(struct node *node, enum status status)
+{
+    if (status != STATUS_OK || node->stopping || node->role == NODE_STOPPED) return;
     node_raft_begin(node, NULL);
     node_persist_raft(node);
     node_links_begin(node);
@@ -436,6 +457,8 @@ void node_amnesia(void *context)
     struct node *node = context;
     node_raise_alarm(node, ALARM_DURABLE_WENT_BACK,
                      "the leader knows a higher durable offset of this replica than it holds");
-    if (node->follow == NULL) return;
-    loop_defer(node->options.loop, restart_as_learner, node);
+    if (node->amnesia_timer == NULL) {
+        node->amnesia_timer = timer_new(node->options.loop, begin_shedding, node);
+    }
+    timer_start(node->amnesia_timer, 0);
 }

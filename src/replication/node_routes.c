@@ -29,6 +29,7 @@ enum route {
     ROUTE_ENDS,
     ROUTE_FORWARD,
     ROUTE_TRANSFER,
+    ROUTE_READMIT,
     ROUTE_STATUS,
     ROUTE_COUNT
 };
@@ -45,6 +46,7 @@ static const struct rpc_route routes[ROUTE_COUNT] = {
     [ROUTE_ENDS] = {"POST", "/replication/ends", MIB, false},
     [ROUTE_FORWARD] = {"POST", "/replication/forward", MIB, true},
     [ROUTE_TRANSFER] = {"POST", "/replication/admin/transfer", 4 * KIB, false},
+    [ROUTE_READMIT] = {"POST", "/replication/admin/readmit", 4 * KIB, false},
     [ROUTE_STATUS] = {"GET", "/replication/status", 4 * KIB, false},
 };
 
@@ -97,7 +99,7 @@ static void route_hello(struct node *node, struct rpc_request *request, struct s
         refuse(node, request, refusal.status, refusal.error, refusal.detail, (int64_t)hello.id.rid);
         return;
     }
-    node_learn_hello(node, &node->peers[node_member_index(node, hello.id.from)], &hello);
+    node_heard_hello(node, &node->peers[node_member_index(node, hello.id.from)], &hello);
     node_fill_hello(node, &answer, hello.id.from, &hello.id.incarnation);
     answer.id.rid = hello.id.rid;
     struct buffer out;
@@ -390,6 +392,13 @@ static void transfer_answered(void *context, enum status status, const struct er
     answer_buffer(request, &out, false);
 }
 
+static bool may_operate(struct node *node, struct rpc_request *request)
+{
+    if (node->options.config.has_token || rpc_peer_is_loopback(request)) return true;
+    refuse(node, request, 401, "unauthorized", "without a Token only from this machine", -1);
+    return false;
+}
+
 static void route_transfer(struct node *node, struct rpc_request *request, struct slice body)
 {
     json_t *root = NULL;
@@ -404,10 +413,7 @@ static void route_transfer(struct node *node, struct rpc_request *request, struc
         refuse(node, request, 400, "bad_request", error.text, -1);
         return;
     }
-    if (!node->options.config.has_token && !rpc_peer_is_loopback(request)) {
-        refuse(node, request, 401, "unauthorized", "without a Token only from this machine", -1);
-        return;
-    }
+    if (!may_operate(node, request)) return;
     if (node->role != NODE_SERVING) {
         refuse(node, request, 409, "not_leader", "this replica does not lead", -1);
         return;
@@ -417,6 +423,63 @@ static void route_transfer(struct node *node, struct rpc_request *request, struc
     waiting->request = request;
     waiting->token = (uint64_t)(uintptr_t)node;
     node_transfer_begin(node, (int32_t)to, 5000000, transfer_answered, waiting);
+}
+
+struct readmit_order {
+    struct uuid group, incarnation;
+    int64_t replica;
+    bool accept_loss;
+};
+
+static enum status get_readmit(struct slice body, struct readmit_order *order, struct error *error)
+{
+    json_t *root = NULL;
+    enum status status = json_parse(body.data, body.bytes, &root, error);
+    if (status == STATUS_OK) status = json_get_uuid(root, "group", false, &order->group, error);
+    if (status == STATUS_OK) {
+        status = json_get_int(root, "replica", 0, INT32_MAX, &order->replica, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_get_uuid(root, "incarnation", false, &order->incarnation, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_get_bool_or(root, "accept_loss", false, &order->accept_loss, error);
+    }
+    json_decref(root);
+    if (status == STATUS_OK && !order->accept_loss) {
+        status = error_set(error, STATUS_INVALID, "\"accept_loss\": must be true");
+    }
+    return status;
+}
+
+/* The operator's word that an incarnation counts, when no majority is left that could say it. */
+static void route_readmit(struct node *node, struct rpc_request *request, struct slice body)
+{
+    struct readmit_order order;
+    struct error error;
+    if (!may_operate(node, request)) return;
+    if (get_readmit(body, &order, &error) != STATUS_OK) {
+        refuse(node, request, 400, "bad_request", error.text, -1);
+        return;
+    }
+    struct uuid mine = raft_group(node->raft);
+    if (!uuid_equal(&mine, &order.group)) {
+        refuse(node, request, 403, "wrong_group", "readmit: of another group", -1);
+        return;
+    }
+    struct raft_event event = {.kind = RAFT_EVENT_READMIT};
+    event.readmit.replica = (int32_t)order.replica;
+    event.readmit.incarnation = order.incarnation;
+    if (node_step(node, &event, NULL, NULL) != STATUS_OK) {
+        refuse(node, request, 400, "bad_request", "readmit: no member of that id", -1);
+        return;
+    }
+    char uuid[UUID_TEXT_BYTES];
+    log_warn("readmitted replica=%d incarnation=%s", event.readmit.replica,
+             uuid_format(&order.incarnation, uuid));
+    node_group_changed(node);
+    struct slice empty = {(const uint8_t *)"{}", 2};
+    rpc_answer(request, 200, false, &empty, 1);
 }
 
 static void route_status(struct node *node, struct rpc_request *request, const char *query)
@@ -433,6 +496,11 @@ static void on_request(void *context, struct rpc_request *request, uint64_t conn
                        size_t route, const char *query, struct slice body)
 {
     struct node *node = context;
+    bool away = node->raft == NULL || node->role == NODE_STOPPED;
+    if (away && route != ROUTE_STATUS) {
+        refuse(node, request, 503, "busy", "between two lives", -1);
+        return;
+    }
     switch ((enum route)route) {
     case ROUTE_HELLO: route_hello(node, request, body); break;
     case ROUTE_VOTE: route_raft(node, request, connection, RAFT_MESSAGE_VOTE, body); break;
@@ -446,6 +514,7 @@ static void on_request(void *context, struct rpc_request *request, uint64_t conn
     case ROUTE_PROGRESS: route_fetch(node, request, connection, true, body); break;
     case ROUTE_FORWARD: node_route_forward(node, request, body); break;
     case ROUTE_TRANSFER: route_transfer(node, request, body); break;
+    case ROUTE_READMIT: route_readmit(node, request, body); break;
     case ROUTE_STATUS: route_status(node, request, query); break;
     case ROUTE_COUNT: ASSERT(false);
     }
@@ -459,6 +528,7 @@ static void on_disconnected(void *context, uint64_t connection)
         struct peer *peer = &node->peers[i];
         if (i == node->self || peer->append_connection != connection) continue;
         peer->append_connection = 0;
+        log_debug("append_connection_closed replica=%d", node->member_ids[i]);
         struct raft_event event = {.kind = RAFT_EVENT_LINK};
         event.link.peer = node->member_ids[i];
         event.link.link = RAFT_LINK_RAFT_IN;

@@ -7,6 +7,20 @@
 #include "base/log.h"
 #include "replication/node_internal.h"
 
+static int32_t latest_epoch(struct broker *broker)
+{
+    int32_t latest = -1;
+    struct topic *topic = NULL;
+    while ((topic = catalog_next(broker, topic)) != NULL) {
+        for (uint32_t i = 0; i < topic_partition_count(topic); i++) {
+            const struct partition_log *log = partition_log_of(topic_partition(topic, i));
+            int32_t epoch = epoch_history_latest(partition_log_epochs(log));
+            if (epoch > latest) latest = epoch;
+        }
+    }
+    return latest;
+}
+
 static void solo_promoted(void *context, enum status status, const struct error *error)
 {
     struct node *node = context;
@@ -22,12 +36,14 @@ static void solo_promoted(void *context, enum status status, const struct error 
 
 void node_solo_begin(struct node *node)
 {
-    int32_t epoch = node->identity.solo_epoch;
     struct broker *broker = node->options.broker;
-    if (uuid_is_none(&node->identity.group)) {
-        node->identity.group = uuid_random(&node->random);
-        node_persist_identity(node, false);
-    }
+    int32_t latest = latest_epoch(broker);
+    bool changed = uuid_is_none(&node->identity.group) || latest >= node->identity.solo_epoch;
+    if (uuid_is_none(&node->identity.group)) node->identity.group = uuid_random(&node->random);
+    /* Its records may come from a group, whose epochs were higher. */
+    if (latest >= node->identity.solo_epoch) node->identity.solo_epoch = latest + 1;
+    if (changed) node_persist_identity(node, false);
+    int32_t epoch = node->identity.solo_epoch;
     node->role = NODE_PENDING;
     node->view.epoch = epoch;
     node->view.group = node->identity.group;

@@ -90,6 +90,11 @@ static enum status write_identity(struct node_start_job *job)
     return status;
 }
 
+static bool is_known(enum status status)
+{
+    return status == STATUS_OK || status == STATUS_NOT_FOUND || status == STATUS_CORRUPT;
+}
+
 /* Worker: which incarnation goes on, and why a new one. */
 static enum status judge(struct node_start_job *job)
 {
@@ -97,11 +102,25 @@ static enum status judge(struct node_start_job *job)
     int32_t self = node->options.config.replica_id;
     enum status identity = read_identity(job);
     enum status raft = read_raft(job);
-    if (identity == STATUS_IO || raft == STATUS_IO) return STATUS_IO;
+    /* Unreadable is not damaged, and a later release's file is neither: nothing is shed for it. */
+    if (!is_known(identity) || !is_known(raft)) return is_known(identity) ? raft : identity;
+    bool was_alone = identity == STATUS_OK && job->identity.solo_epoch > 0;
+    if (node_is_solo(node) && identity == STATUS_OK && !was_alone &&
+        !uuid_is_none(&job->identity.group)) {
+        /* What it would write alone, the group would take for its own. */
+        return error_set(&job->error, STATUS_INVALID,
+                         "belongs to a replication group: give the broker its Replication block");
+    }
     if (identity == STATUS_CORRUPT) {
         snprintf(job->why_new, sizeof(job->why_new), "%s is damaged", IDENTITY_FILE);
     } else if (identity == STATUS_NOT_FOUND) {
         snprintf(job->why_new, sizeof(job->why_new), "%s is new", node->options.data_dir);
+    } else if (was_alone && node->options.config.enabled) {
+        /* A group of one becomes a replica: its records found the new group, or follow another's.
+         */
+        snprintf(job->why_new, sizeof(job->why_new), "it was a group of one");
+        job->identity.group = (struct uuid){{0}};
+        job->identity.solo_epoch = 0;
     } else if (job->identity.replica_id != self) {
         snprintf(job->why_new, sizeof(job->why_new), "it was replica %d's",
                  job->identity.replica_id);

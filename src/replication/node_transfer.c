@@ -1,12 +1,17 @@
 /* node_transfer.c: handing leadership to a chosen ISR member (replication.md section 6, F10).
  *
- * Produces pause; when the target holds everything durably (and has the manifest), it is told to
- * stand now; clients are answered with the new leader. On any failure the old leader resumes within
- * a second.           */
+ * CHASING: the target comes close to the log ends, produces go on -> PAUSING: no new ones, until the
+ * target holds everything durably -> HANDED: it is told to stand now -> its claim; clients are
+ * answered with the new leader. Produces are held for a second at most: on any failure the old
+ * leader resumes. */
 #include <string.h>
 
 #include "base/log.h"
 #include "replication/node_internal.h"
+
+/* The target is close when all it lacks is younger than this; then it has this long to get it. */
+#define CLOSE_US 200000
+#define PAUSE_US 500000
 
 static void fail_at_once(struct node *node, enum status status, const char *text,
                          group_done_fn done, void *context)
@@ -67,17 +72,47 @@ void node_transfer_begin(struct node *node, int32_t target, int64_t timeout_us, 
         .context = context,
     };
     log_info("transfer_begins target=%d", node->transfer.target);
-    node_set_paused(node);
-    leader_handing_over(node->leader, true);
     node_transfer_poll(node);
 }
 
-/* Called whenever a position may have moved. */
+static void begin_pause(struct node *node, uint32_t target)
+{
+    struct leader_follower_facts facts;
+    leader_follower_facts(node->leader, target, &facts);
+    if (!facts.connected || facts.durable_lag_us > CLOSE_US) return;
+    node->transfer.pausing = true;
+    node->transfer.pause_until_us = node_now(node) + PAUSE_US;
+    node_set_paused(node);
+    leader_handing_over(node->leader, true);
+}
+
+static void hand_over(struct node *node)
+{
+    struct raft_event event = {.kind = RAFT_EVENT_TRANSFER};
+    struct manifest_version version = catalog_version(node->options.broker);
+    event.transfer.target = node->transfer.target;
+    event.transfer.has_version = true;
+    event.transfer.version.epoch = version.epoch;
+    event.transfer.version.n = version.n;
+    node->transfer.handed = true;
+    enum status status = node_step(node, &event, NULL, NULL);
+    if (status == STATUS_OK || !node->transfer.active) return;
+    node->transfer.handed = false;
+    /* A change of the in-sync set that is under way ends soon: tried again then. */
+    if (status != STATUS_CONFLICT) {
+        node_transfer_ended(node, status, "the group does not allow it now");
+    }
+}
+
+/* Called whenever a position may have moved, and each tick. */
 void node_transfer_poll(struct node *node)
 {
     struct node_transfer *transfer = &node->transfer;
     if (!transfer->active) return;
-    if (node_now(node) > transfer->deadline_us) {
+    int64_t now = node_now(node);
+    bool late = now > transfer->deadline_us ||
+                (transfer->pausing && !transfer->handed && now > transfer->pause_until_us);
+    if (late) {
         struct raft_event cancel = {.kind = RAFT_EVENT_TRANSFER_CANCEL};
         if (transfer->handed) (void)node_step(node, &cancel, NULL, NULL);
         node_transfer_ended(node, STATUS_TIMEOUT, "the successor did not take over in time");
@@ -85,19 +120,13 @@ void node_transfer_poll(struct node *node)
     }
     if (transfer->handed || node->role != NODE_SERVING) return;
     uint32_t index = (uint32_t)node_member_index(node, transfer->target);
-    if (!leader_member_caught_up(node->leader, index)) return;
-    struct raft_event event = {.kind = RAFT_EVENT_TRANSFER};
-    struct manifest_version version = catalog_version(node->options.broker);
-    event.transfer.target = transfer->target;
-    event.transfer.has_version = true;
-    event.transfer.version.epoch = version.epoch;
-    event.transfer.version.n = version.n;
-    enum status status = node_step(node, &event, NULL, NULL);
-    if (status == STATUS_OK) {
-        transfer->handed = true;
-    } else if (status != STATUS_CONFLICT) {
-        node_transfer_ended(node, status, "the group does not allow it now");
+    if (!(leader_in_sync_now(node->leader) >> index & 1)) {
+        node_transfer_ended(node, STATUS_NOT_ENOUGH_REPLICAS, "the successor is not in sync now");
+        return;
     }
+    if (!transfer->pausing) begin_pause(node, index);
+    if (!transfer->pausing || !leader_member_caught_up(node->leader, index)) return;
+    hand_over(node);
 }
 
 void node_transfer_ended(struct node *node, enum status status, const char *text)
@@ -111,11 +140,6 @@ void node_transfer_ended(struct node *node, enum status status, const char *text
     if (status != STATUS_OK) {
         error_set(&error, status, "%s", text);
         log_warn("transfer_failed target=%d why=\"%s\"", ended.target, text);
-    }
-    /* A broken copy does not keep leading because nobody took over. */
-    if (status != STATUS_OK && node->damaged && node->role == NODE_SERVING && !node->stopping) {
-        struct raft_event event = {.kind = RAFT_EVENT_STEP_DOWN, .step_down.why = RAFT_DOWN_DISK};
-        (void)node_step(node, &event, NULL, NULL);
     }
     if (ended.done != NULL) ended.done(ended.context, status, &error);
 }
