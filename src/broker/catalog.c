@@ -58,7 +58,8 @@ static uint32_t position_of(const struct catalog *catalog, const char *name)
 struct topic *catalog_find(struct broker *broker, const char *name, size_t name_bytes)
 {
     char text[TOPIC_NAME_BYTES_MAX + 1];
-    if (name_bytes > TOPIC_NAME_BYTES_MAX || memchr(name, 0, name_bytes) != NULL) return NULL;
+    if (name_bytes == 0 || name_bytes > TOPIC_NAME_BYTES_MAX || memchr(name, 0, name_bytes) != NULL)
+        return NULL;
     memcpy(text, name, name_bytes);
     text[name_bytes] = '\0';
     const struct catalog *catalog = &broker->catalog;

@@ -41,6 +41,18 @@ static void fetch_unpark(struct fetch *fetch)
     DL_DELETE(fetch->broker->fetches, fetch);
 }
 
+/* Not the whole struct: it is large, and most partitions of a request have nothing to read. */
+static void read_clear(struct log_read *read, int64_t offset)
+{
+    read->offset = read->next_offset = offset;
+    read->status = STATUS_OK;
+    read->error.text[0] = '\0';
+    read->piece_count = 0;
+    read->bytes = 0;
+    read->cancelled = false;
+    read->private_state = NULL;
+}
+
 static void read_release(struct log_read *read)
 {
     log_read_release(read);
@@ -170,14 +182,12 @@ static bool partition_read(struct fetch *fetch, struct fetch_partition *part)
     uint32_t left = fetch->bytes < most ? most - fetch->bytes : 0;
     bool first = fetch->bytes == 0;
     if (part->offset >= limit || (left == 0 && !first)) return true;
-    part->read = (struct log_read){
-        .offset = part->offset,
-        .limit_offset = limit,
-        .bytes_max = part->bytes_max < left ? part->bytes_max : left,
-        .at_least_one = first,
-        .done = partition_read_done,
-        .context = part,
-    };
+    read_clear(&part->read, part->offset);
+    part->read.limit_offset = limit;
+    part->read.bytes_max = part->bytes_max < left ? part->bytes_max : left;
+    part->read.at_least_one = first;
+    part->read.done = partition_read_done;
+    part->read.context = part;
     enum status status = partition_log_read(partition->log, &part->read);
     if (status != STATUS_AGAIN) {
         partition_take_read(fetch, part, status);
@@ -283,7 +293,7 @@ void broker_fetch(struct broker *broker, struct fetch *fetch)
         part->fetch = fetch;
         part->listed = NULL;
         part->diverging = false;
-        part->read = (struct log_read){0};
+        read_clear(&part->read, part->offset);
     }
     broker->stats.fetch_requests++;
     fetch_begin_round(fetch);

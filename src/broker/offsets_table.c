@@ -100,7 +100,8 @@ uint64_t offsets_table_hash(const struct offsets_table *table)
 static struct group *group_find(const struct offsets_table *table, struct slice id)
 {
     struct group *group = NULL;
-    HASH_FIND(hh, table->groups, id.data, id.bytes, group);
+    const void *key = id.bytes > 0 ? (const void *)id.data : "";
+    HASH_FIND(hh, table->groups, key, id.bytes, group);
     return group;
 }
 

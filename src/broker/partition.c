@@ -117,12 +117,18 @@ int64_t partition_epoch_start(const struct partition *partition)
     return partition->epoch_start;
 }
 
+/* Committed records are missing at its end. */
+static bool is_incomplete(const struct partition *partition)
+{
+    return partition->whole_from > partition_durable(partition);
+}
+
 bool partition_damaged(const struct partition *partition)
 {
     int64_t from, to;
     if (partition_log_failed(partition->log)) return true;
     if (partition_change_is_reset(partition)) return true;
-    if (partition->whole_from > partition_durable(partition)) return true;
+    if (is_incomplete(partition)) return true;
     if (partition->internal != NULL && partition->internal->failed) return true;
     return partition_log_quarantined(partition->log, &from, &to) &&
            from < partition->high_watermark;
@@ -153,6 +159,7 @@ enum status partition_check_read(const struct partition *partition, int32_t curr
     enum status status = broker_check_serving(broker);
     if (status != STATUS_OK) return status;
     if (partition_log_failed(partition->log)) return STATUS_STORAGE_ERROR;
+    if (is_incomplete(partition)) return STATUS_STORAGE_ERROR;
     return partition->change != NULL ? STATUS_NOT_READY : STATUS_OK;
 }
 

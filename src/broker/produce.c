@@ -56,8 +56,9 @@ static enum status check_partition(struct broker *broker, const struct partition
     if (partition->topic->internal && !internal) {
         return error_set(error, STATUS_TOPIC_FORBIDDEN, "%s is internal", partition->topic->name);
     }
-    if (partition_log_failed(partition->log) && !MUTANT(19)) {
-        return error_set(error, STATUS_STORAGE_ERROR, "%s: this copy has failed",
+    /* Also a copy that lost what was committed: new records would take its offsets. */
+    if (partition_damaged(partition) && !MUTANT(19)) {
+        return error_set(error, STATUS_STORAGE_ERROR, "%s: this copy is damaged",
                          partition_name(partition));
     }
     return acks == ACKS_ALL ? check_in_sync(broker, partition, error) : STATUS_OK;
@@ -306,7 +307,8 @@ void broker_produce(struct broker *broker, struct produce *produce)
 {
     struct batch_header header;
     produce->status = STATUS_OK;
-    produce->error = (struct error){0};
+    produce->error.status = STATUS_OK;
+    produce->error.text[0] = '\0';
     produce->fault_record = -1;
     produce->appended = produce->duplicate = false;
     produce->base_offset = produce->last_offset = -1;

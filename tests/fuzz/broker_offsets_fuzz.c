@@ -1,0 +1,22 @@
+/* Committed-offset records and batches of `__consumer_offsets`, from bytes. */
+#include "broker/offsets_records.h"
+#include "broker/offsets_table.h"
+#include "record/batch.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    struct slice input = {data, bytes};
+    struct offset_key key;
+    struct offset_value value;
+    struct error error;
+    (void)(offset_key_decode(input, &key) == STATUS_OK);
+    (void)(offset_value_decode(input, &value) == STATUS_OK);
+    struct batch_header header;
+    if (batch_parse(data, bytes, true, &header, &error) != STATUS_OK) return 0;
+    struct offsets_table *table = offsets_table_new();
+    (void)(offsets_table_apply_batch(table, data, header.batch_bytes, &error) == STATUS_OK);
+    offsets_table_free(table);
+    return 0;
+}
