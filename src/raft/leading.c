@@ -131,6 +131,7 @@ void raft_step_down(struct raft *raft, enum raft_stepped_down why)
     }
     if (raft->founding && !raft->claim_reported) {
         raft->founding_not_before_us = raft->now_us + raft_random_timeout(raft);
+        raft->founding_at_us = RAFT_TIME_NEVER;
     }
     raft_arm_election(raft);
     struct raft_action *action = raft_act(raft, RAFT_ACTION_STEPPED_DOWN);

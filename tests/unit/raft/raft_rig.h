@@ -329,6 +329,7 @@ static inline bool rig_answer_vote(struct rig *rig, struct raft_sender sender, b
     answer.term = pre ? call->call.message.term - 1 : call->call.message.term;
     answer.vote_answer.pre = pre;
     answer.vote_answer.granted = granted;
+    answer.vote_answer.fresh = uuid_is_none(&sender.group);
     answer.vote_answer.why = granted ? RAFT_NO_NOTHING : RAFT_NO_LEADER_ALIVE;
     return rig_answer_call(rig, sender, &answer);
 }
@@ -352,7 +353,8 @@ static inline bool rig_answer_append(struct rig *rig, struct raft_sender sender,
  * last step's actions hold the appends if `links`. */
 static inline void rig_win(struct rig *rig)
 {
-    for (int i = 0; i < 40 && rig_info(rig).role != RAFT_ROLE_PRE_CANDIDATE; i++) {
+    rig_hello(rig, rig_sender(2), false);
+    for (int i = 0; i < 80 && rig_info(rig).role != RAFT_ROLE_PRE_CANDIDATE; i++) {
         rig_wait(rig, 100 * RIG_MS);
     }
     ASSERT(rig_answer_vote(rig, rig_sender(2), true));
@@ -361,15 +363,14 @@ static inline void rig_win(struct rig *rig)
     ASSERT(rig_info(rig).role == RAFT_ROLE_LEADER);
 }
 
-/* As rig_win(), and serves: replica 2 holds the claim. The last step's actions may hold calls. */
+/* As rig_win(), and serves: replica 2 holds the claim, no call is in flight. */
 static inline void rig_serve(struct rig *rig)
 {
     rig_win(rig);
     rig_persist(rig);
     rig_link(rig, 2, RAFT_LINK_RAFT_OUT, RAFT_LINK_OPEN);
-    while (rig_answer_append(rig, rig_sender(2), true)) {
-        if (rig_info(rig).claim_committed) break;
-    }
+    while (rig_answer_append(rig, rig_sender(2), true))
+        continue;
     ASSERT(rig_info(rig).claim_committed);
 }
 
