@@ -22,20 +22,6 @@ void cold_range_look_up(struct file_system *fs, const char *directory, struct co
     file_close(file);
 }
 
-/* What lies from `position` on is bad; the next valid batch says up to which offset. */
-static enum status cold_range_is_corrupt(struct file *file, struct cold_range *range,
-                                         int64_t position, int64_t expected, struct error *error)
-{
-    int64_t resumed = 0, offset = 0;
-    range->bad_from = expected;
-    range->bad_to = range->end_offset;
-    enum status status = segment_walk_resume(file, position + 1, range->end_position, expected + 1,
-                                             range->end_offset - 1, &resumed, &offset, NULL);
-    if (status == STATUS_OK) range->bad_to = offset;
-    if (status == STATUS_IO) return error_set(error, STATUS_IO, "read failed");
-    return STATUS_CORRUPT;
-}
-
 /* Is the batch in its place? These fields are not under its CRC. */
 static bool cold_range_fits(const struct cold_range *range, const struct batch_header *header,
                             int64_t expected)
@@ -48,40 +34,72 @@ static bool cold_range_fits(const struct cold_range *range, const struct batch_h
     return header->leader_epoch == -1 || epoch == -1 || epoch == header->leader_epoch;
 }
 
-/* Walks from the start to the batch that holds `offset`, or the first after it: start_position is
- * then exact. *expected: the offset that follows the batch before it. */
-static enum status cold_range_seek(struct file *file, struct cold_range *range, int64_t *expected,
-                                   struct error *error)
+/* Damage at the walk's position, where `*expected` should be. On behind it, unless it holds what is wanted. */
+static enum status cold_range_step_over(struct cold_range *range, struct segment_walk *walk,
+                                        int64_t *expected, struct error *error)
+{
+    int64_t position = 0, offset = 0;
+    enum status status =
+        segment_walk_resume(walk->file, walk->position + 1, walk->end, *expected + 1,
+                            range->end_offset - 1, &position, &offset, NULL);
+    if (status != STATUS_OK && status != STATUS_NOT_FOUND) {
+        return error_set(error, status, "read failed");
+    }
+    if (status == STATUS_NOT_FOUND || offset > range->offset) {
+        range->bad_from = *expected;
+        range->bad_to = status == STATUS_OK ? offset : range->end_offset;
+        return error_set(error, STATUS_CORRUPT, "position %lld: no batch of offset %lld",
+                         (long long)walk->position, (long long)*expected);
+    }
+    walk->position = position;
+    *expected = offset;
+    return STATUS_OK;
+}
+
+/* Places the walk at the hint, if the batch there is whole and the one meant; else at the front. */
+static void cold_range_begin(const struct cold_range *range, struct segment_walk *walk,
+                             int64_t *expected)
+{
+    struct batch_header header;
+    const uint8_t *data;
+    *expected = range->segment_base;
+    if (walk->position == 0) return;
+    if (segment_walk_batch(walk, &header, &data, NULL) == STATUS_OK &&
+        header.base_offset == range->start_offset && header.base_offset <= range->offset) {
+        *expected = header.base_offset;
+    } else {
+        walk->position = 0;
+    }
+}
+
+/* Walks from the start to the batch that holds `offset`, or the first after it: start_position is then
+ * exact, *expected the offset that follows the batch before it. Not `careful`: from header to header, so
+ * that a damaged length leads astray; then it is done again, with every CRC checked on the way. */
+static enum status cold_range_seek(struct file *file, struct cold_range *range, bool careful,
+                                   int64_t *expected, struct error *error)
 {
     struct segment_walk walk;
     struct batch_header header;
     const uint8_t *data;
-    segment_walk_init(&walk, file, range->start_position, range->end_position,
-                      SEGMENT_HEADER_BYTES);
-    *expected = range->segment_base;
     enum status status;
-    if (walk.position > 0) {
-        /* A hint: the batch there must be whole and the one meant. */
-        status = segment_walk_batch(&walk, &header, &data, NULL);
-        if (status == STATUS_OK && header.base_offset == range->start_offset &&
-            header.base_offset <= range->offset) {
-            *expected = header.base_offset;
-        } else {
-            walk.position = 0;
+    segment_walk_init(&walk, file, range->start_position, range->end_position,
+                      careful ? SEGMENT_WALK_BYTES : SEGMENT_HEADER_BYTES);
+    cold_range_begin(range, &walk, expected);
+    for (;;) {
+        status = careful ? segment_walk_batch(&walk, &header, &data, error)
+                         : segment_walk_header(&walk, &header, error);
+        if (status == STATUS_OK && !cold_range_fits(range, &header, *expected)) {
+            status = STATUS_CORRUPT;
         }
-    }
-    while ((status = segment_walk_header(&walk, &header, error)) == STATUS_OK) {
-        if (!cold_range_fits(range, &header, *expected)) {
-            status = error_set(error, STATUS_CORRUPT, "position %lld: offset %lld, expected %lld",
-                               (long long)walk.position, (long long)header.base_offset,
-                               (long long)*expected);
-            break;
+        if (status == STATUS_CORRUPT && careful) {
+            status = cold_range_step_over(range, &walk, expected, error);
+            if (status == STATUS_OK) continue;
         }
-        if (batch_last_offset(&header) >= range->offset) break;
+        if (status != STATUS_OK || batch_last_offset(&header) >= range->offset) break;
         *expected = batch_last_offset(&header) + 1;
         segment_walk_skip(&walk, &header);
     }
-    range->start_position = walk.position;
+    if (status != STATUS_CORRUPT) range->start_position = walk.position;
     segment_walk_deinit(&walk);
     return status;
 }
@@ -99,7 +117,6 @@ static enum status cold_range_check(struct cold_range *range, const uint8_t *dat
         bool holds = status == STATUS_OK && cold_range_fits(range, &header, expected);
         if (holds && batch_last_offset(&header) >= range->limit_offset) break;
         if (!holds || !batch_crc_matches(at, &header)) {
-            range->bad_from = expected;
             if (range->bytes > 0) break;
             return error_set(error, STATUS_CORRUPT, "position %lld: offset %lld: not as written",
                              (long long)range->start_position, (long long)expected);
@@ -146,49 +163,48 @@ static void cold_range_drop(struct cold_range *range)
     range->shared = NULL;
 }
 
-enum status cold_range_read(struct file *file, struct cold_range *range, bool nowait,
-                            struct error *error)
+/* Reads at start_position, which is exact, and keeps what is sound. */
+static enum status cold_range_take(struct file *file, struct cold_range *range, bool nowait,
+                                   int64_t expected, struct error *error)
 {
-    int64_t expected = range->start_offset;
-    enum status status = STATUS_OK;
-    if (nowait && !range->exact) return STATUS_AGAIN;
-    if (!range->exact) status = cold_range_seek(file, range, &expected, error);
-    if (status == STATUS_CORRUPT) {
-        return cold_range_is_corrupt(file, range, range->start_position, expected, error);
-    }
-    if (status != STATUS_OK) return status;
-    if (range->start_position >= range->end_position) return STATUS_NOT_FOUND;
     size_t got = 0, want = range->bytes_max;
+    range->bytes = 0;
+    range->next_offset = range->offset;
     if (want < BATCH_HEADER_BYTES) want = BATCH_HEADER_BYTES;
-    status = cold_range_fetch(file, range, want, nowait, &got, error);
-    if (status != STATUS_OK) goto out;
+    enum status status = cold_range_fetch(file, range, want, nowait, &got, error);
+    if (status != STATUS_OK) return status;
     size_t first = cold_range_first_bytes(range, got);
-    if (first > got && !range->at_least_one) {
-        range->bytes = 0;
-        range->next_offset = range->offset;
-        goto out;
-    }
+    if (first > got && !range->at_least_one) return STATUS_OK;
     if (first > got) {
         cold_range_drop(range);
         status = cold_range_fetch(file, range, first, nowait, &got, error);
-        if (status != STATUS_OK) goto out;
+        if (status != STATUS_OK) return status;
     }
-    range->next_offset = range->offset;
-    status = cold_range_check(range, range->shared->data, got, expected, error);
-    if (status == STATUS_OK && range->bytes == 0 && first > 0 && got < first) {
-        status = error_set(error, STATUS_CORRUPT, "position %lld: cut short",
-                           (long long)range->start_position);
+    if (first == 0 || first > got) {
+        return error_set(error, STATUS_CORRUPT, "position %lld: no whole batch",
+                         (long long)range->start_position);
     }
-    if (status == STATUS_OK && range->bytes == 0 && first == 0) {
-        status = error_set(error, STATUS_CORRUPT, "position %lld: no batch",
-                           (long long)range->start_position);
+    return cold_range_check(range, range->shared->data, got, expected, error);
+}
+
+enum status cold_range_read(struct file *file, struct cold_range *range, bool nowait,
+                            struct error *error)
+{
+    int64_t expected = range->start_offset, start_position = range->start_position;
+    enum status status = STATUS_OK;
+    if (nowait && !range->exact) return STATUS_AGAIN;
+    if (!range->exact) status = cold_range_seek(file, range, false, &expected, error);
+    if (status == STATUS_OK && range->start_position >= range->end_position) {
+        status = STATUS_NOT_FOUND;
     }
+    if (status == STATUS_OK) status = cold_range_take(file, range, nowait, expected, error);
     if (status == STATUS_CORRUPT && nowait) status = STATUS_AGAIN;
     if (status == STATUS_CORRUPT) {
         cold_range_drop(range);
-        return cold_range_is_corrupt(file, range, range->start_position, expected, error);
+        range->start_position = start_position;
+        status = cold_range_seek(file, range, true, &expected, error);
+        if (status == STATUS_OK) status = cold_range_take(file, range, false, expected, error);
     }
-out:
     if (status != STATUS_OK || range->bytes == 0) cold_range_drop(range);
     return status;
 }

@@ -116,6 +116,7 @@ void epoch_history_truncate_start(struct epoch_history *history, int64_t log_sta
            history->entries[gone + 1].start_offset <= log_start) {
         gone++;
     }
+    if (gone == 0 && history->count == 0) return;
     history->count -= gone;
     memmove(history->entries, history->entries + gone, history->count * sizeof(*history->entries));
     if (history->count > 0 && history->entries[0].start_offset < log_start) {

@@ -35,6 +35,7 @@ void log_store_free(struct log_store *store)
     log_store_adopt(store);
     ASSERT(!store->commit.in_flight && !store->positions_job.in_flight &&
            !store->offsets_job.in_flight && !store->start_scheduled);
+    store->freeing = true; /* files are closed here, not by a job */
     struct partition_log *log, *next;
     DL_FOREACH_SAFE(store->logs, log, next)
     {

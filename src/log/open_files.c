@@ -39,7 +39,7 @@ static void close_done(struct job *job)
 
 static void open_files_start_closing(struct log_store *store)
 {
-    if (store->close_in_flight || store->closing == NULL) return;
+    if (store->close_in_flight || store->closing == NULL || store->freeing) return;
     store->close_in_flight = true;
     store->close_taken = store->closing;
     store->closing = NULL;

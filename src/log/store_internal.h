@@ -288,7 +288,7 @@ struct log_store {
 
     struct retention_clock retention;
     struct log_store_stats stats;
-    bool stopping;
+    bool stopping, freeing;
 };
 
 /* ---- batch_cache.c ---- */
