@@ -38,6 +38,9 @@ struct broker_handlers {
     /* Its durable offset moved; its copy failed. */
     void (*partition_durable)(void *context, struct partition *partition);
     void (*partition_failed)(void *context, struct partition *partition, const struct error *error);
+    /* A read met a corrupt range of its copy: the rest is served on (fault matrix F30). NULL: not wanted. */
+    void (*partition_corrupt)(void *context, struct partition *partition,
+                              const struct error *error);
     /* Alarm kinds of decisions 25: "sync_failed", "corrupt_range", "topic_set_aside". */
     void (*alarm)(void *context, const char *kind, const char *text);
     void *context;

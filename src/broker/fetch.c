@@ -125,6 +125,7 @@ static enum status read_status(enum status status)
 static void partition_take_read(struct fetch *fetch, struct fetch_partition *part,
                                 enum status status)
 {
+    if (status == STATUS_CORRUPT) partition_found_corrupt(part->partition, &part->read.error);
     status = read_status(status);
     if (status != STATUS_OK) {
         read_release(&part->read);

@@ -139,7 +139,7 @@ static void state_fail(struct internal_state *state, const struct error *error)
     state->failed = true;
     log_error("internal_state_failed partition=%s offset=%lld reason=\"%s\"",
               partition_name(state->partition), (long long)state->applied, error->text);
-    broker_alarm(state->partition->broker, "corrupt_range", error->text);
+    partition_found_corrupt(state->partition, error);
 }
 
 static void read_done(void *context, struct log_read *read);

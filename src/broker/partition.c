@@ -123,6 +123,11 @@ static bool is_incomplete(const struct partition *partition)
     return partition->whole_from > partition_durable(partition);
 }
 
+bool partition_is_unusable(const struct partition *partition)
+{
+    return partition_log_failed(partition->log) || is_incomplete(partition);
+}
+
 bool partition_damaged(const struct partition *partition)
 {
     int64_t from, to;
@@ -158,8 +163,7 @@ enum status partition_check_read(const struct partition *partition, int32_t curr
     if (current_epoch > view->epoch) return STATUS_UNKNOWN_EPOCH;
     enum status status = broker_check_serving(broker);
     if (status != STATUS_OK) return status;
-    if (partition_log_failed(partition->log)) return STATUS_STORAGE_ERROR;
-    if (is_incomplete(partition)) return STATUS_STORAGE_ERROR;
+    if (partition_is_unusable(partition)) return STATUS_STORAGE_ERROR;
     return partition->change != NULL ? STATUS_NOT_READY : STATUS_OK;
 }
 
@@ -169,6 +173,17 @@ int32_t partition_min_insync(const struct partition *partition)
     int32_t raised = partition->topic->settings.min_insync;
     if (raised > (int32_t)view->member_count) raised = (int32_t)view->member_count;
     return raised > view->min_insync ? raised : view->min_insync;
+}
+
+void partition_found_corrupt(struct partition *partition, const struct error *error)
+{
+    const struct broker_handlers *handlers = &partition->broker->handlers;
+    if (partition->corruption_told) return;
+    partition->corruption_told = true;
+    broker_alarm(partition->broker, "corrupt_range", error->text);
+    if (handlers->partition_corrupt != NULL && partition->visible) {
+        handlers->partition_corrupt(handlers->context, partition, error);
+    }
 }
 
 /* ---- the high watermark ---- */

@@ -211,6 +211,7 @@ static void reset_done(void *context, enum status status, const struct error *er
         partition->whole_from =
             change->high_watermark > change->offset ? change->high_watermark : 0;
         partition->epoch_start = change->offset;
+        partition->corruption_told = false;
         partition_log_note_high_watermark(partition->log, partition->whole_from > change->offset
                                                               ? partition->whole_from
                                                               : change->offset);

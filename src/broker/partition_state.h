@@ -27,9 +27,10 @@ struct partition {
     struct producer_table *producers;
     struct follow_cursor following;
     int64_t high_watermark;
-    int32_t epoch;       /* of the last leadership of this replica; -1: none */
-    int64_t epoch_start; /* where it began */
-    int64_t whole_from;  /* damaged until the log is durable to here: it lost what was below */
+    int32_t epoch;        /* of the last leadership of this replica; -1: none */
+    int64_t epoch_start;  /* where it began */
+    int64_t whole_from;   /* damaged until the log is durable to here: it lost what was below */
+    bool corruption_told; /* once a partition, until it is reset */
     struct partition_change *change; /* truncation or reset under way */
     struct internal_state *internal;
 
@@ -59,6 +60,11 @@ void partition_recovered(struct partition *partition);
 /* STATUS_OK, FENCED_EPOCH, UNKNOWN_EPOCH, NOT_LEADER, NOT_READY, UNKNOWN_TOPIC, STORAGE_ERROR: may
  * a consumer be answered from it? (kafka-listener.md 5.2, in its order) */
 enum status partition_check_read(const struct partition *partition, int32_t current_epoch);
+/* The copy cannot take or give records: failed, or records that were committed are missing at its
+ * end. */
+bool partition_is_unusable(const struct partition *partition);
+/* A read met bytes that are not as written: alarm, and replication hears of it. */
+void partition_found_corrupt(struct partition *partition, const struct error *error);
 /* What acks=all needs here: the group's minimum, raised by the topic's. */
 int32_t partition_min_insync(const struct partition *partition);
 

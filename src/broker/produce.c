@@ -57,8 +57,8 @@ static enum status check_partition(struct broker *broker, const struct partition
         return error_set(error, STATUS_TOPIC_FORBIDDEN, "%s is internal", partition->topic->name);
     }
     /* Also a copy that lost what was committed: new records would take its offsets. */
-    if (partition_damaged(partition) && !MUTANT(19)) {
-        return error_set(error, STATUS_STORAGE_ERROR, "%s: this copy is damaged",
+    if (partition_is_unusable(partition) && !MUTANT(19)) {
+        return error_set(error, STATUS_STORAGE_ERROR, "%s: this copy has failed",
                          partition_name(partition));
     }
     return acks == ACKS_ALL ? check_in_sync(broker, partition, error) : STATUS_OK;

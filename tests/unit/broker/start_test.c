@@ -201,6 +201,26 @@ static void a_log_that_ends_below_the_high_watermark_on_record_is_damaged(void *
     assert_true(partition_damaged(rig_partition(rig, "orders", 0)));
 }
 
+static void a_log_that_lost_its_end_takes_and_gives_nothing(void **state)
+{
+    struct rig *rig = *state;
+    struct rig_produce sent;
+    rig_lead(rig, 1);
+    rig_create(rig, "orders", 1);
+    rig_write(rig, "orders", 0, "v", 2);
+    rig_restart(rig);
+    lose(rig, "topics/orders/0/00000000000000000000.log");
+    rig_restart(rig);
+    rig_lead(rig, 2);
+    struct partition *partition = rig_partition(rig, "orders", 0);
+    rig_send(rig, &sent, partition, ACKS_ALL, rig_batch(rig, "v", 1, -1, -1));
+    assert_int_equal(sent.produce.status, STATUS_STORAGE_ERROR);
+    int32_t epoch;
+    int64_t end;
+    assert_int_equal(broker_epoch_end(rig->broker, partition, -1, 1, &epoch, &end),
+                     STATUS_STORAGE_ERROR);
+}
+
 static void stopping_while_starting_stops_after_the_start(void **state)
 {
     struct rig *rig = *state;
@@ -226,6 +246,7 @@ int main(void)
         TEST(with_both_lost_the_directory_is_kept_and_the_replica_must_not_lead),
         TEST(an_unfinished_creation_is_cleared_away),
         TEST(a_log_that_ends_below_the_high_watermark_on_record_is_damaged),
+        TEST(a_log_that_lost_its_end_takes_and_gives_nothing),
         TEST(stopping_while_starting_stops_after_the_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
