@@ -189,7 +189,7 @@ static void an_unfinished_creation_is_cleared_away(void **state)
     assert_false(rig_has_path(rig, "topics/half"));
 }
 
-static void a_log_that_ends_below_the_high_watermark_on_record_is_damaged(void **state)
+static void a_log_with_a_hole_below_the_high_watermark_is_damaged(void **state)
 {
     struct rig *rig = *state;
     rig_lead(rig, 1);
@@ -210,6 +210,7 @@ static void a_log_that_lost_its_end_takes_and_gives_nothing(void **state)
     rig_write(rig, "orders", 0, "v", 2);
     rig_restart(rig);
     lose(rig, "topics/orders/0/00000000000000000000.log");
+    lose(rig, "synced-positions");
     rig_restart(rig);
     rig_lead(rig, 2);
     struct partition *partition = rig_partition(rig, "orders", 0);
@@ -245,7 +246,7 @@ int main(void)
         TEST(a_lost_manifest_keeps_the_topics_and_must_not_lead),
         TEST(with_both_lost_the_directory_is_kept_and_the_replica_must_not_lead),
         TEST(an_unfinished_creation_is_cleared_away),
-        TEST(a_log_that_ends_below_the_high_watermark_on_record_is_damaged),
+        TEST(a_log_with_a_hole_below_the_high_watermark_is_damaged),
         TEST(a_log_that_lost_its_end_takes_and_gives_nothing),
         TEST(stopping_while_starting_stops_after_the_start),
     };
