@@ -5,9 +5,11 @@
  * leaders, or --transfer-every hands over. At the end every acknowledged record is read back: none
  * may be missing, and within a partition they must lie in the order of their acknowledgements.   */
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/bench.h"
 #include "cli/output.h"
@@ -83,23 +85,54 @@ static int produce_one(struct moonmq_client *client, const struct bench_argument
     }
 }
 
-static void maybe_transfer(const struct bench_arguments *arguments, struct failover_bench *bench,
-                           int64_t started_us)
+/* Transfers leadership now and then, beside the load: a client of its own on a thread of its own.
+ */
+struct transferrer {
+    const struct bench_arguments *arguments;
+    pthread_t thread;
+    int wake[2]; /* closing the second ends the thread's wait */
+    int64_t transfers;
+};
+
+static void transfer_once(struct transferrer *transferrer)
 {
-    if (arguments->transfer_ms == 0) return;
-    int64_t due_us = started_us + (bench->transfers + 1) * arguments->transfer_ms * 1000;
-    if (bench_now_us() < due_us) return;
-    bench->transfers++;
-    struct moonmq_client *client = cli_connect(&arguments->common, false);
     struct moonmq_error error;
+    struct moonmq_client *client = cli_connect(&transferrer->arguments->common, false);
     if (client == NULL) return;
-    if (moonmq_transfer_leadership(client, -1, &error) != MOONMQ_OK &&
-        error.code != MOONMQ_CLOSED && error.code != MOONMQ_NOT_LEADER) {
+    int code = moonmq_transfer_leadership(client, -1, &error);
+    moonmq_client_free(client);
+    /* The old leader may close before its answer is out; leadership moved all the same. */
+    if (code == MOONMQ_OK || code == MOONMQ_CLOSED || code == MOONMQ_NOT_LEADER) {
+        transferrer->transfers++;
+    } else {
         cli_fail(&error, "transfer");
     }
-    moonmq_client_free(client);
-    /* Our own doing is no gap. */
-    bench->last_ack_us = 0;
+}
+
+static void *run_transfers(void *context)
+{
+    struct transferrer *transferrer = context;
+    struct pollfd stop = {.fd = transferrer->wake[0], .events = POLLIN};
+    while (poll(&stop, 1, (int)transferrer->arguments->transfer_ms) == 0) {
+        transfer_once(transferrer);
+    }
+    return NULL;
+}
+
+static bool start_transfers(struct transferrer *transferrer)
+{
+    if (transferrer->arguments->transfer_ms == 0) return true;
+    if (pipe(transferrer->wake) != 0) return false;
+    return pthread_create(&transferrer->thread, NULL, run_transfers, transferrer) == 0;
+}
+
+static int64_t stop_transfers(struct transferrer *transferrer)
+{
+    if (transferrer->arguments->transfer_ms == 0) return 0;
+    close(transferrer->wake[1]);
+    pthread_join(transferrer->thread, NULL);
+    close(transferrer->wake[0]);
+    return transferrer->transfers;
 }
 
 static int run_load(struct moonmq_client *client, const struct bench_arguments *arguments,
@@ -112,7 +145,6 @@ static int run_load(struct moonmq_client *client, const struct bench_arguments *
     while (bench_now_us() < end_us) {
         int code = produce_one(client, arguments, bench, value, error);
         if (code != MOONMQ_OK) return code;
-        maybe_transfer(arguments, bench, started_us);
         due_us += 1000000 / rate;
         int64_t now_us = bench_now_us();
         /* What a gap held up is not made up for. */
@@ -228,7 +260,13 @@ int bench_failover(int argc, char **argv)
         value == NULL ? cli_fail_text("out of memory") : bench_prepare_topic(client, &arguments);
     if (exit_code == CLI_OK) {
         memset(value, 'x', (size_t)arguments.record_bytes);
+        struct transferrer transferrer = {.arguments = &arguments};
+        if (!start_transfers(&transferrer)) {
+            arguments.transfer_ms = 0;
+            exit_code = cli_fail_text("no thread for --transfer-every");
+        }
         int code = run_load(client, &arguments, &bench, value, &error);
+        bench.transfers = stop_transfers(&transferrer);
         if (code == MOONMQ_OK) code = read_back(client, &arguments, &bench, &error);
         if (code != MOONMQ_OK) exit_code = cli_fail(&error, arguments.topic);
         report(&arguments, &bench);

@@ -81,11 +81,32 @@ const struct argp cli_options_argp = {.options = option_table, .parser = parse_o
 
 static const char *program_name = "moonmq";
 
+static bool has_own_help(const struct argp *argp)
+{
+    for (const struct argp_option *option = argp->options;
+         option != NULL && (option->name != NULL || option->key != 0 || option->doc != NULL);
+         option++) {
+        if (option->key == 'h') return true;
+    }
+    for (const struct argp_child *child = argp->children; child != NULL && child->argp != NULL;
+         child++) {
+        if (has_own_help(child->argp)) return true;
+    }
+    return false;
+}
+
 void cli_parse(const struct argp *argp, int argc, char **argv, void *input)
 {
+    static char long_help[] = "--help";
     program_name = argv[0];
     argp_err_exit_status = CLI_USAGE;
-    if (argp_parse(argp, argc, argv, ARGP_NO_HELP, NULL, input) != 0) exit(CLI_USAGE);
+    unsigned flags = ARGP_NO_HELP;
+    if (!has_own_help(argp)) {
+        /* argp's own help knows no -h. */
+        flags = 0;
+        if (argc == 2 && strcmp(argv[1], "-h") == 0) argv[1] = long_help;
+    }
+    if (argp_parse(argp, argc, argv, flags, NULL, input) != 0) exit(CLI_USAGE);
 }
 
 int64_t cli_parse_number(struct argp_state *state, const char *what, const char *text, int64_t low,
