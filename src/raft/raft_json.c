@@ -1,104 +1,14 @@
-/* raft_json.c: messages and entries as JSON; see raft_json.h.
- *
- * Decoding goes through a sticky reader: after the first failure every further read gives a zero
- * and the first error stays.                                                                  */
+/* raft_json.c: the `id` block and the messages as JSON; see raft_json.h. */
 #include "raft/raft_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/hex.h"
 #include "base/json.h"
 #include "base/sha256.h"
 #include "raft/json_reader.h"
-
-#define RAFT_ID_MAX INT32_MAX
-
-/* ---- the sticky reader -------------------------------------------------------------------- */
-
-int64_t read_int(struct json_reader *reader, const json_t *object, const char *key, int64_t low,
-                 int64_t high)
-{
-    int64_t value = 0;
-    if (reader->status != STATUS_OK) return 0;
-    reader->status = json_get_int(object, key, low, high, &value, reader->error);
-    return reader->status == STATUS_OK ? value : 0;
-}
-
-bool read_bool(struct json_reader *reader, const json_t *object, const char *key)
-{
-    if (reader->status != STATUS_OK) return false;
-    const json_t *value = json_object_get(object, key);
-    if (!json_is_boolean(value)) {
-        reader->status =
-            error_set(reader->error, STATUS_INVALID, "\"%s\": expected true or false", key);
-        return false;
-    }
-    return json_is_true(value);
-}
-
-const char *read_string(struct json_reader *reader, const json_t *object, const char *key)
-{
-    const char *text = "";
-    if (reader->status != STATUS_OK) return "";
-    reader->status = json_get_string(object, key, false, &text, reader->error);
-    return reader->status == STATUS_OK ? text : "";
-}
-
-struct uuid read_uuid(struct json_reader *reader, const json_t *object, const char *key,
-                      bool optional)
-{
-    struct uuid value = {0};
-    if (reader->status != STATUS_OK) return value;
-    reader->status = json_get_uuid(object, key, optional, &value, reader->error);
-    if (reader->status == STATUS_OK && !optional && uuid_is_none(&value)) {
-        read_fail(reader, key, "is none");
-    }
-    return value;
-}
-
-const json_t *read_object(struct json_reader *reader, const json_t *object, const char *key,
-                          bool optional)
-{
-    const json_t *value = NULL;
-    if (reader->status != STATUS_OK) return NULL;
-    reader->status = json_get_object(object, key, optional, &value, reader->error);
-    return reader->status == STATUS_OK ? value : NULL;
-}
-
-const json_t *read_array(struct json_reader *reader, const json_t *object, const char *key,
-                         size_t count_max)
-{
-    const json_t *value = NULL;
-    if (reader->status != STATUS_OK) return NULL;
-    reader->status = json_get_array(object, key, &value, reader->error);
-    if (reader->status != STATUS_OK) return NULL;
-    if (json_array_size(value) > count_max) {
-        read_fail(reader, key, "has too many items");
-        return NULL;
-    }
-    return value;
-}
-
-void read_fail(struct json_reader *reader, const char *key, const char *what)
-{
-    if (reader->status != STATUS_OK) return;
-    reader->status = error_set(reader->error, STATUS_INVALID, "\"%s\": %s", key, what);
-}
-
-void read_prefix(struct json_reader *reader, const char *list, size_t index)
-{
-    if (reader->status != STATUS_OK) error_prefix(reader->error, "%s[%zu]: ", list, index);
-}
-
-/* ---- words -------------------------------------------------------------------------------- */
-
-struct word {
-    int value;
-    const char *text;
-};
 
 static const struct word WORDS_VOTE_WHY[] = {
     {RAFT_WHY_TIMEOUT, "timeout"},   {RAFT_WHY_LOST, "lost"},
@@ -121,118 +31,6 @@ static const struct word WORDS_NO[] = {
     {RAFT_NO_OTHER, "other"},
     {0, NULL},
 };
-static const struct word WORDS_ISR_WHY[] = {
-    {RAFT_ISR_LAG, "lag"},
-    {RAFT_ISR_GONE, "gone"},
-    {RAFT_ISR_REFUSED, "refused"},
-    {RAFT_ISR_STALL, "stall"},
-    {RAFT_ISR_FAILED, "failed"},
-    {RAFT_ISR_CAUGHT_UP, "caught_up"},
-    {0, NULL},
-};
-
-static const char *word_text(const struct word *words, int value)
-{
-    while (words->text != NULL && words->value != value)
-        words++;
-    ASSERT(words->text != NULL);
-    return words->text;
-}
-
-/* The value of the word under `key`; `fallback` for one not in the list, an error if that is −1. */
-static int read_word(struct json_reader *reader, const json_t *object, const char *key,
-                     const struct word *words, int fallback)
-{
-    const char *text = read_string(reader, object, key);
-    if (reader->status != STATUS_OK) return words[0].value;
-    for (; words->text != NULL; words++) {
-        if (strcmp(words->text, text) == 0) return words->value;
-    }
-    if (fallback < 0) read_fail(reader, key, "is no word known here");
-    return fallback;
-}
-
-/* ---- small pieces ------------------------------------------------------------------------- */
-
-static void put_new(json_t *object, const char *key, json_t *value)
-{
-    /* Memory that ran out shows when the whole is written: a missing key is never sent as one. */
-    (void)json_object_set_new(object, key, value);
-}
-
-static void put_int(json_t *object, const char *key, int64_t value)
-{
-    put_new(object, key, json_integer(value));
-}
-
-static void put_bool(json_t *object, const char *key, bool value)
-{
-    put_new(object, key, json_boolean(value));
-}
-
-static void put_text(json_t *object, const char *key, const char *text)
-{
-    put_new(object, key, json_string(text));
-}
-
-static void put_uuid(json_t *object, const char *key, const struct uuid *value)
-{
-    char text[UUID_TEXT_BYTES];
-    put_new(object, key, uuid_is_none(value) ? json_null() : json_string(uuid_format(value, text)));
-}
-
-static json_t *encode_ids(const struct raft_ids *set)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < set->count; i++)
-        json_array_append_new(list, json_integer(set->ids[i]));
-    return list;
-}
-
-static struct raft_ids read_ids(struct json_reader *reader, const json_t *object, const char *key)
-{
-    struct raft_ids set = {0};
-    const json_t *list = read_array(reader, object, key, RAFT_MEMBERS_MAX);
-    for (size_t i = 0; list != NULL && i < json_array_size(list); i++) {
-        const json_t *item = json_array_get(list, i);
-        int64_t id = json_integer_value(item);
-        bool ascending = set.count == 0 || id > set.ids[set.count - 1];
-        if (!json_is_integer(item) || id < 0 || id > RAFT_ID_MAX || !ascending) {
-            read_fail(reader, key, "expected ascending replica ids");
-            break;
-        }
-        set.ids[set.count++] = (int32_t)id;
-    }
-    return set;
-}
-
-static json_t *encode_version(const struct raft_version *version)
-{
-    json_t *pair = json_array();
-    json_array_append_new(pair, json_integer(version->epoch));
-    json_array_append_new(pair, json_integer(version->n));
-    return pair;
-}
-
-static bool read_version(struct json_reader *reader, const json_t *object, const char *key,
-                         struct raft_version *out)
-{
-    const json_t *pair = json_object_get(object, key);
-    *out = (struct raft_version){0};
-    if (reader->status != STATUS_OK || pair == NULL || json_is_null(pair)) return false;
-    const json_t *epoch = json_array_get(pair, 0);
-    const json_t *n = json_array_get(pair, 1);
-    out->epoch = json_integer_value(epoch);
-    out->n = json_integer_value(n);
-    if (json_array_size(pair) != 2 || !json_is_integer(epoch) || !json_is_integer(n) ||
-        out->epoch < RAFT_EPOCH_NONE || out->epoch > RAFT_TERM_MAX || out->n < 0 ||
-        out->n > RAFT_INDEX_MAX) {
-        read_fail(reader, key, "expected [epoch, n]");
-        return false;
-    }
-    return true;
-}
-
 /* ---- id ----------------------------------------------------------------------------------- */
 
 void raft_members_hash(const struct raft_ids *members, char out[RAFT_MEMBERS_HASH_BYTES])
@@ -291,243 +89,15 @@ enum status raft_id_decode(const json_t *object, struct raft_id *out, struct err
     return reader.status;
 }
 
-/* ---- views -------------------------------------------------------------------------------- */
-
-static json_t *encode_member(int32_t id, const struct uuid *incarnation)
-{
-    json_t *member = json_object();
-    put_int(member, "id", id);
-    put_uuid(member, "incarnation", incarnation);
-    return member;
-}
-
-json_t *raft_view_encode(const struct raft_view *view)
-{
-    json_t *object = json_object();
-    json_t *members = json_array();
-    for (int i = 0; i < view->member_count; i++) {
-        json_array_append_new(members,
-                              encode_member(view->members[i].id, &view->members[i].incarnation));
-    }
-    put_uuid(object, "group", &view->group);
-    put_int(object, "epoch", view->epoch);
-    put_new(object, "leader",
-            view->leader == RAFT_NOBODY ? json_null() : json_integer(view->leader));
-    put_new(object, "members", members);
-    put_new(object, "isr", encode_ids(&view->isr));
-    put_bool(object, "reached_minimum", view->reached_minimum);
-    put_int(object, "min_insync", view->min_insync);
-    return object;
-}
-
-/* Members of a claim or a view: ascending ids, at least one. */
-static int read_members(struct json_reader *reader, const json_t *object, bool null_allowed,
-                        struct raft_member members[RAFT_MEMBERS_MAX])
-{
-    const json_t *list = read_array(reader, object, "members", RAFT_MEMBERS_MAX);
-    int count = 0;
-    for (size_t i = 0; list != NULL && i < json_array_size(list); i++) {
-        const json_t *item = json_array_get(list, i);
-        members[i].id = (int32_t)read_int(reader, item, "id", 0, RAFT_ID_MAX);
-        members[i].incarnation = read_uuid(reader, item, "incarnation", null_allowed);
-        read_prefix(reader, "members", i);
-        if (i > 0 && members[i].id <= members[i - 1].id) {
-            read_fail(reader, "members", "ids do not ascend");
-        }
-        if (reader->status != STATUS_OK) return 0;
-        count++;
-    }
-    if (count == 0) read_fail(reader, "members", "is empty");
-    return count;
-}
-
-static void check_isr(struct json_reader *reader, const struct raft_ids *isr,
-                      const struct raft_member *members, int member_count)
-{
-    for (int i = 0; i < isr->count; i++) {
-        bool found = false;
-        for (int j = 0; j < member_count; j++)
-            found = found || members[j].id == isr->ids[i];
-        if (!found) read_fail(reader, "isr", "lists a stranger");
-    }
-}
-
-void read_view(struct json_reader *reader, const json_t *object, struct raft_view *out)
-{
-    struct raft_member members[RAFT_MEMBERS_MAX] = {0};
-    raft_view_init(out);
-    out->group = read_uuid(reader, object, "group", false);
-    out->epoch = read_int(reader, object, "epoch", 0, RAFT_TERM_MAX);
-    out->leader = (int32_t)read_int(reader, object, "leader", 0, RAFT_ID_MAX);
-    out->member_count = read_members(reader, object, true, members);
-    out->isr = read_ids(reader, object, "isr");
-    out->reached_minimum = read_bool(reader, object, "reached_minimum");
-    out->min_insync = (int32_t)read_int(reader, object, "min_insync", 1, RAFT_MEMBERS_MAX);
-    check_isr(reader, &out->isr, members, out->member_count);
-    for (int i = 0; i < out->member_count; i++) {
-        out->members[i] = (struct raft_view_member){
-            .id = members[i].id,
-            .incarnation = members[i].incarnation,
-            .sure = !uuid_is_none(&members[i].incarnation),
-        };
-    }
-}
-
-enum status raft_view_decode(const json_t *object, struct raft_view *out, struct error *error)
-{
-    struct json_reader reader = {.error = error};
-    read_view(&reader, object, out);
-    return reader.status;
-}
-
-/* ---- entries ------------------------------------------------------------------------------ */
-
-static json_t *encode_claim(const struct raft_entry *entry)
-{
-    const struct raft_claim *claim = &entry->claim;
-    json_t *data = json_object();
-    put_int(data, "leader", claim->leader);
-    put_int(data, "epoch", entry->epoch);
-    put_int(data, "min_insync", claim->min_insync);
-    if (claim->founding) {
-        json_t *members = json_array();
-        for (int i = 0; i < claim->member_count; i++) {
-            json_array_append_new(
-                members, encode_member(claim->members[i].id, &claim->members[i].incarnation));
-        }
-        put_uuid(data, "group", &claim->group);
-        put_new(data, "members", members);
-        put_new(data, "isr", encode_ids(&claim->isr));
-    }
-    return data;
-}
-
-static json_t *encode_isr(const struct raft_entry *entry)
-{
-    json_t *data = json_object();
-    put_int(data, "epoch", entry->epoch);
-    put_new(data, "isr", encode_ids(&entry->isr.isr));
-    put_text(data, "why", word_text(WORDS_ISR_WHY, (int)entry->isr.why));
-    return data;
-}
-
-static json_t *encode_incarnation(const struct raft_entry *entry)
-{
-    json_t *data = json_object();
-    put_int(data, "epoch", entry->epoch);
-    put_int(data, "replica", entry->incarnation.replica);
-    put_uuid(data, "incarnation", &entry->incarnation.incarnation);
-    put_uuid(data, "replaces", &entry->incarnation.replaces);
-    return data;
-}
-
-json_t *encode_entry(const struct raft_entry *entry)
-{
-    const char *kind = "noop";
-    json_t *data = NULL;
-    switch (entry->kind) {
-    case RAFT_ENTRY_CLAIM:
-        kind = "claim";
-        data = encode_claim(entry);
-        break;
-    case RAFT_ENTRY_ISR:
-        kind = "isr";
-        data = encode_isr(entry);
-        break;
-    case RAFT_ENTRY_INCARNATION:
-        kind = "incarnation";
-        data = encode_incarnation(entry);
-        break;
-    case RAFT_ENTRY_NOOP: data = json_object(); break;
-    case RAFT_ENTRY_OPAQUE:
-        kind = entry->opaque.kind;
-        data = json_loads(entry->opaque.data, JSON_REJECT_DUPLICATES, NULL);
-        break;
-    }
-    json_t *object = json_object();
-    put_int(object, "index", entry->index);
-    put_int(object, "term", entry->term);
-    put_text(object, "kind", kind);
-    put_new(object, "data", data);
-    return object;
-}
-
-static void read_claim(struct json_reader *reader, const json_t *data, struct raft_entry *out)
-{
-    struct raft_claim *claim = &out->claim;
-    claim->leader = (int32_t)read_int(reader, data, "leader", 0, RAFT_ID_MAX);
-    claim->min_insync = (int32_t)read_int(reader, data, "min_insync", 1, RAFT_MEMBERS_MAX);
-    out->epoch = read_int(reader, data, "epoch", out->term, out->term);
-    claim->group = read_uuid(reader, data, "group", true);
-    claim->founding = !uuid_is_none(&claim->group);
-    if (!claim->founding || reader->status != STATUS_OK) return;
-    claim->member_count = read_members(reader, data, false, claim->members);
-    claim->isr = read_ids(reader, data, "isr");
-    if (claim->isr.count == 0) read_fail(reader, "isr", "is empty");
-    check_isr(reader, &claim->isr, claim->members, claim->member_count);
-}
-
-static void read_isr(struct json_reader *reader, const json_t *data, struct raft_entry *out)
-{
-    out->epoch = read_int(reader, data, "epoch", 0, RAFT_TERM_MAX);
-    out->isr.isr = read_ids(reader, data, "isr");
-    out->isr.why = (enum raft_isr_why)read_word(reader, data, "why", WORDS_ISR_WHY, -1);
-    if (out->isr.isr.count == 0) read_fail(reader, "isr", "is empty");
-}
-
-static void read_incarnation(struct json_reader *reader, const json_t *data, struct raft_entry *out)
-{
-    out->epoch = read_int(reader, data, "epoch", 0, RAFT_TERM_MAX);
-    out->incarnation.replica = (int32_t)read_int(reader, data, "replica", 0, RAFT_ID_MAX);
-    out->incarnation.incarnation = read_uuid(reader, data, "incarnation", false);
-    out->incarnation.replaces = read_uuid(reader, data, "replaces", true);
-}
-
-/* A kind of a later version is kept as it came, if it is short enough to be kept at all. */
-static void read_opaque(struct json_reader *reader, const char *kind, const json_t *data,
-                        struct raft_entry *out)
-{
-    struct buffer text;
-    buffer_init(&text, RAFT_OPAQUE_DATA_BYTES - 1);
-    json_write(&text, data);
-    if (strlen(kind) >= RAFT_OPAQUE_KIND_BYTES || strlen(kind) == 0) {
-        read_fail(reader, "kind", "is not known, and too long to be kept");
-    } else if (buffer_failed(&text)) {
-        read_fail(reader, "data", "is of an unknown kind, and too long to be kept");
-    } else {
-        snprintf(out->opaque.kind, sizeof(out->opaque.kind), "%s", kind);
-        memcpy(out->opaque.data, text.data, text.bytes);
-        out->opaque.data[text.bytes] = '\0';
-    }
-    buffer_deinit(&text);
-}
-
-void read_entry(struct json_reader *reader, const json_t *object, struct raft_entry *out)
-{
-    *out = (struct raft_entry){0};
-    out->index = read_int(reader, object, "index", 1, RAFT_INDEX_MAX);
-    out->term = read_int(reader, object, "term", 1, RAFT_TERM_MAX);
-    const char *kind = read_string(reader, object, "kind");
-    const json_t *data = read_object(reader, object, "data", false);
-    if (reader->status != STATUS_OK) return;
-    if (strcmp(kind, "claim") == 0) {
-        out->kind = RAFT_ENTRY_CLAIM;
-        read_claim(reader, data, out);
-    } else if (strcmp(kind, "isr") == 0) {
-        out->kind = RAFT_ENTRY_ISR;
-        read_isr(reader, data, out);
-    } else if (strcmp(kind, "incarnation") == 0) {
-        out->kind = RAFT_ENTRY_INCARNATION;
-        read_incarnation(reader, data, out);
-    } else if (strcmp(kind, "noop") == 0) {
-        out->kind = RAFT_ENTRY_NOOP;
-    } else {
-        out->kind = RAFT_ENTRY_OPAQUE;
-        read_opaque(reader, kind, data, out);
-    }
-}
-
 /* ---- messages: encoding ------------------------------------------------------------------- */
+
+static json_t *encode_version(const struct raft_version *version)
+{
+    json_t *pair = json_array();
+    append_new(pair, json_integer(version->epoch));
+    append_new(pair, json_integer(version->n));
+    return pair;
+}
 
 static void encode_vote(json_t *body, const struct raft_vote *vote)
 {
@@ -557,7 +127,7 @@ static void encode_append(json_t *body, const struct raft_append *append)
 {
     json_t *entries = json_array();
     for (size_t i = 0; i < append->entry_count; i++) {
-        json_array_append_new(entries, encode_entry(&append->entries[i]));
+        append_new(entries, encode_entry(&append->entries[i]));
     }
     put_int(body, "leader", append->leader);
     put_bool(body, "caretaker", append->caretaker);
@@ -630,6 +200,25 @@ void raft_message_encode(struct buffer *out, const struct raft_id *id,
 }
 
 /* ---- messages: decoding ------------------------------------------------------------------- */
+
+static bool read_version(struct json_reader *reader, const json_t *object, const char *key,
+                         struct raft_version *out)
+{
+    const json_t *pair = json_object_get(object, key);
+    *out = (struct raft_version){0};
+    if (reader->status != STATUS_OK || pair == NULL || json_is_null(pair)) return false;
+    const json_t *epoch = json_array_get(pair, 0);
+    const json_t *n = json_array_get(pair, 1);
+    out->epoch = json_integer_value(epoch);
+    out->n = json_integer_value(n);
+    if (json_array_size(pair) != 2 || !json_is_integer(epoch) || !json_is_integer(n) ||
+        out->epoch < RAFT_EPOCH_NONE || out->epoch > RAFT_TERM_MAX || out->n < 0 ||
+        out->n > RAFT_INDEX_MAX) {
+        read_fail(reader, key, "expected [epoch, n]");
+        return false;
+    }
+    return true;
+}
 
 static void read_vote(struct json_reader *reader, const json_t *body, struct raft_vote *out)
 {
@@ -704,11 +293,6 @@ static void read_snapshot(struct json_reader *reader, const json_t *body, int64_
     const json_t *state = read_object(reader, body, "state", false);
     read_view(reader, state, &out->state);
     read_epoch_within(reader, &out->state, out->last_term);
-}
-
-void read_epoch_within(struct json_reader *reader, const struct raft_view *view, int64_t term)
-{
-    if (view->epoch > term) read_fail(reader, "epoch", "is above the snapshot's last term");
 }
 
 static void read_snapshot_answer(struct json_reader *reader, const json_t *body,

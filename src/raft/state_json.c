@@ -16,19 +16,13 @@
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-static json_t *state_encode_uuid(const struct uuid *value)
-{
-    char text[UUID_TEXT_BYTES];
-    return json_string(uuid_format(value, text));
-}
-
 static json_t *state_encode_snapshot(const struct raft_state *state)
 {
     if (state->snapshot_index == 0) return json_null();
     json_t *snapshot = json_object();
-    json_object_set_new(snapshot, "index", json_integer(state->snapshot_index));
-    json_object_set_new(snapshot, "term", json_integer(state->snapshot_term));
-    json_object_set_new(snapshot, "state", raft_view_encode(&state->snapshot));
+    put_int(snapshot, "index", state->snapshot_index);
+    put_int(snapshot, "term", state->snapshot_term);
+    put_new(snapshot, "state", raft_view_encode(&state->snapshot));
     return snapshot;
 }
 
@@ -37,10 +31,9 @@ static json_t *state_encode_readmitted(const struct raft_state *state)
     json_t *list = json_array();
     for (int i = 0; i < state->readmitted_count; i++) {
         json_t *item = json_object();
-        json_object_set_new(item, "id", json_integer(state->readmitted[i].id));
-        json_object_set_new(item, "incarnation",
-                            state_encode_uuid(&state->readmitted[i].incarnation));
-        json_array_append_new(list, item);
+        put_int(item, "id", state->readmitted[i].id);
+        put_uuid(item, "incarnation", &state->readmitted[i].incarnation);
+        append_new(list, item);
     }
     return list;
 }
@@ -49,19 +42,18 @@ void raft_state_write(const struct raft_state *state, struct buffer *out)
 {
     json_t *entries = json_array();
     for (size_t i = 0; i < state->entry_count; i++) {
-        json_array_append_new(entries, encode_entry(&state->entries[i]));
+        append_new(entries, encode_entry(&state->entries[i]));
     }
     json_t *document = json_object();
-    json_object_set_new(document, "version", json_integer(STATE_VERSION));
-    json_object_set_new(document, "replica", json_integer(state->replica));
-    json_object_set_new(document, "incarnation", state_encode_uuid(&state->incarnation));
-    json_object_set_new(document, "term", json_integer(state->term));
-    json_object_set_new(document, "voted_for",
-                        state->voted_for == RAFT_NOBODY ? json_null()
-                                                        : json_integer(state->voted_for));
-    json_object_set_new(document, "snapshot", state_encode_snapshot(state));
-    json_object_set_new(document, "readmitted", state_encode_readmitted(state));
-    json_object_set_new(document, "entries", entries);
+    put_int(document, "version", STATE_VERSION);
+    put_int(document, "replica", state->replica);
+    put_uuid(document, "incarnation", &state->incarnation);
+    put_int(document, "term", state->term);
+    put_new(document, "voted_for",
+            state->voted_for == RAFT_NOBODY ? json_null() : json_integer(state->voted_for));
+    put_new(document, "snapshot", state_encode_snapshot(state));
+    put_new(document, "readmitted", state_encode_readmitted(state));
+    put_new(document, "entries", entries);
     json_seal(out, document);
     json_decref(document);
 }
