@@ -482,7 +482,9 @@ static bool has_progress(const struct follow *follow)
 
 void follow_send_progress(struct follow *follow)
 {
-    if (follow->dead || !follow->progress_open || follow->progress_busy || !follow_is_fetching(follow)) return;
+    if (follow->dead || !follow->progress_open || follow->progress_busy ||
+        !follow_is_fetching(follow))
+        return;
     if (!follow->fetch_busy || !has_progress(follow)) return;
     struct buffer body;
     buffer_init(&body, 0);

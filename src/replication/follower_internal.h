@@ -14,9 +14,9 @@ struct follow_partition {
     uint32_t slot;
     bool defined; /* the leader answered its DEFINE in this session */
     bool define_sent;
-    bool compared;  /* truncation for this epoch is done */
-    bool rewinding; /* a cut or reset runs: nothing is applied or told */
-    bool rewound;   /* must be told with REWOUND until an answer says that it was heard */
+    bool compared;        /* truncation for this epoch is done */
+    bool rewinding;       /* a cut or reset runs: nothing is applied or told */
+    bool rewound;         /* must be told with REWOUND until an answer says that it was heard */
     uint64_t rewound_seq; /* of the last request that said so */
     bool asked;           /* in the epochs request in flight */
     bool conflict, failed;
@@ -44,12 +44,12 @@ struct follow {
     enum follow_step step;
     struct rpc_link *fetch_link, *progress_link;
     bool fetch_open, progress_open;
-    bool fetch_busy, progress_busy; /* a call is in flight */
-    bool fetch_retried, progress_retried; /* dialled again since the last answer */
-    uint64_t fetch_seq, progress_seq;     /* of the requests in flight */
+    bool fetch_busy, progress_busy;                      /* a call is in flight */
+    bool fetch_retried, progress_retried;                /* dialled again since the last answer */
+    uint64_t fetch_seq, progress_seq;                    /* of the requests in flight */
     bool fetch_rewinds, progress_rewinds, fetch_defines; /* what is in them */
-    struct timer *retry_timer;      /* reconnect, or go on after a refusal */
-    struct timer *progress_timer;   /* this turn's syncs go out together */
+    struct timer *retry_timer;                           /* reconnect, or go on after a refusal */
+    struct timer *progress_timer;                        /* this turn's syncs go out together */
     struct timer *progress_retry_timer;
     struct timer *failed_timer;
     uint64_t rid;
@@ -69,7 +69,7 @@ struct follow {
     struct follow_partition *changed;
     uint32_t rewinds; /* cuts and resets under way */
     bool epochs_in_flight;
-    uint32_t asked; /* partitions in it */
+    uint32_t asked;  /* partitions in it */
     bool dead;       /* let go of; freed as soon as the last rewind and apply ended */
     bool destroying; /* … which is after this callback */
 };

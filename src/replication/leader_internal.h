@@ -71,7 +71,8 @@ struct follower {
     uint64_t session;
     struct uuid incarnation; /* whose positions these are */
     uint64_t seq_fetch, seq_progress;
-    uint64_t seq_last; /* highest of this incarnation, over its sessions: a replayed OPEN is older */
+    uint64_t
+        seq_last; /* highest of this incarnation, over its sessions: a replayed OPEN is older */
     bool learner;
     struct position **slots;
     uint32_t slot_capacity;

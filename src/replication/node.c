@@ -243,7 +243,8 @@ static void verified(void *context, enum status status, const struct error *erro
 {
     struct node *node = context;
     (void)error;
-    if (status != STATUS_OK || node->verifying == 0) return; /* leadership went, and the pause too */
+    if (status != STATUS_OK || node->verifying == 0)
+        return; /* leadership went, and the pause too */
     node->verifying--;
     node_set_paused(node);
 }

@@ -121,7 +121,7 @@ struct node {
     struct peer peers[GROUP_MEMBERS_MAX]; /* by member index; [self] unused */
     struct identity identity;
     enum node_role role;
-    struct raft *raft; /* NULL: starting, or between two incarnations */
+    struct raft *raft;  /* NULL: starting, or between two incarnations */
     uint32_t raft_life; /* grows with each core: writes of an earlier one are void */
     struct raft_actions *actions[NODE_STEP_DEPTH_MAX];
     uint32_t step_depth;
@@ -135,13 +135,13 @@ struct node {
     uint64_t leadership; /* grows with each one: late callbacks of an old one are void */
     struct node_promotion *promotions; /* node_roles.c */
     bool tail_synced, promoted;
-    bool quiet;     /* heartbeats held: the own disk stalls */
+    bool quiet;         /* heartbeats held: the own disk stalls */
     uint32_t verifying; /* loop gaps whose confirmation is awaited */
-    bool paused;    /* produce is paused at the broker */
-    bool damaged;   /* a copy is: see node_update_condition() */
-    bool unfit;     /* metadata is unreadable */
+    bool paused;        /* produce is paused at the broker */
+    bool damaged;       /* a copy is: see node_update_condition() */
+    bool unfit;         /* metadata is unreadable */
     int64_t damage_checked_us;
-    uint32_t rewinds; /* cuts and resets under way, of ended followings too */
+    uint32_t rewinds;         /* cuts and resets under way, of ended followings too */
     enum raft_data told_data; /* of the last CONDITION; 0: none yet */
     bool told_holds;
     bool broker_ready;

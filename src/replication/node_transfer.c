@@ -1,7 +1,7 @@
 /* node_transfer.c: handing leadership to a chosen ISR member (replication.md section 6, F10).
  *
- * CHASING: the target comes close to the log ends, produces go on -> PAUSING: no new ones, until the
- * target holds everything durably -> HANDED: it is told to stand now -> its claim; clients are
+ * CHASING: the target comes close to the log ends, produces go on -> PAUSING: no new ones, until
+ * the target holds everything durably -> HANDED: it is told to stand now -> its claim; clients are
  * answered with the new leader. Produces are held for a second at most: on any failure the old
  * leader resumes. */
 #include <string.h>

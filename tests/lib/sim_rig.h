@@ -300,64 +300,95 @@ struct rig_look {
     const struct sim_node *node;
     const char *topic;
     uint32_t partition;
-    bool there;
+    bool there, finished;
     int64_t log_start, log_end, durable, high_watermark;
     int32_t epoch;
     int count; /* values read */
     int values[4096];
     enum status status;
+    struct partition_log *log;
+    struct log_read read;
 };
+
+static void rig_look_at_batch(struct rig_look *look, const uint8_t *data, size_t bytes)
+{
+    struct record_iterator iterator;
+    struct record record;
+    if (record_iterator_init(&iterator, data, bytes, 1u << 20, NULL) != STATUS_OK) abort();
+    while (record_iterator_next(&iterator, &record, NULL) == STATUS_OK && look->count < 4096) {
+        look->values[look->count++] = atoi((const char *)record.value.data + 1);
+    }
+    record_iterator_deinit(&iterator);
+}
+
+static void rig_look_on(struct rig_look *look);
+
+static void rig_look_read(void *context, struct log_read *read)
+{
+    struct rig_look *look = context;
+    look->status = read->status;
+    for (uint32_t i = 0; i < read->piece_count && read->status == STATUS_OK; i++) {
+        const uint8_t *data = read->pieces[i].shared->data + read->pieces[i].at;
+        for (size_t left = read->pieces[i].bytes; left > 0;) {
+            struct batch_header header;
+            if (batch_parse(data, left, true, &header, NULL) != STATUS_OK) abort();
+            rig_look_at_batch(look, data, header.batch_bytes);
+            data += header.batch_bytes;
+            left -= header.batch_bytes;
+        }
+    }
+    int64_t next = read->next_offset;
+    log_read_release(read);
+    look->read = (struct log_read){.offset = next};
+    rig_look_on(look);
+}
+
+static void rig_look_on(struct rig_look *look)
+{
+    struct log_read *read = &look->read;
+    if (look->status != STATUS_OK || read->offset >= look->log_end) {
+        look->finished = true;
+        return;
+    }
+    read->limit_offset = look->log_end;
+    read->bytes_max = 1u << 20;
+    read->at_least_one = true;
+    read->done = rig_look_read;
+    read->context = look;
+    enum status status = partition_log_read(look->log, read);
+    if (status != STATUS_AGAIN) rig_look_read(look, read);
+}
 
 static void rig_look_in(void *context)
 {
     struct rig_look *look = context;
     struct partition *partition = rig_partition(look->node, look->topic, look->partition);
     look->there = partition != NULL;
+    look->finished = partition == NULL;
     if (partition == NULL) return;
-    struct partition_log *log = partition_log_of(partition);
+    look->log = partition_log_of(partition);
     look->log_start = partition_log_start(partition);
     look->log_end = partition_log_end(partition);
     look->durable = partition_durable(partition);
     look->high_watermark = partition_high_watermark(partition);
-    look->epoch = epoch_history_latest(partition_log_epochs(log));
-    int64_t offset = look->log_start;
-    while (offset < look->log_end && look->count < 4096) {
-        struct log_read read = {.offset = offset,
-                                .limit_offset = look->log_end,
-                                .bytes_max = 1u << 20,
-                                .at_least_one = true};
-        look->status = partition_log_read(log, &read);
-        if (look->status != STATUS_OK) return; /* cold: the tests keep their records in memory */
-        for (uint32_t i = 0; i < read.piece_count; i++) {
-            const uint8_t *data = read.pieces[i].shared->data + read.pieces[i].at;
-            size_t left = read.pieces[i].bytes;
-            while (left > 0) {
-                struct record_iterator iterator;
-                struct batch_header header;
-                struct record record;
-                if (batch_parse(data, left, true, &header, NULL) != STATUS_OK) abort();
-                if (record_iterator_init(&iterator, data, header.batch_bytes, 1u << 20, NULL) !=
-                    STATUS_OK) {
-                    abort();
-                }
-                while (record_iterator_next(&iterator, &record, NULL) == STATUS_OK) {
-                    look->values[look->count++] = atoi((const char *)record.value.data + 1);
-                }
-                record_iterator_deinit(&iterator);
-                data += header.batch_bytes;
-                left -= header.batch_bytes;
-            }
-        }
-        offset = read.next_offset;
-        log_read_release(&read);
-    }
+    look->epoch = epoch_history_latest(partition_log_epochs(look->log));
+    look->read.offset = look->log_start;
+    rig_look_on(look);
+}
+
+static bool rig_has_looked(struct rig *rig, void *look)
+{
+    (void)rig;
+    return ((struct rig_look *)look)->finished;
 }
 
 static struct rig_look *rig_look(struct rig *rig, int index, uint32_t partition)
 {
     static struct rig_look look;
     look = (struct rig_look){.node = rig_node(rig, index), .topic = TOPIC, .partition = partition};
-    (void)sim_machine_run(look.node->machine, rig_look_in, &look);
+    if (sim_machine_run(look.node->machine, rig_look_in, &look)) {
+        assert_true(rig_wait(rig, rig_has_looked, &look, S) >= 0);
+    }
     return &look;
 }
 
@@ -380,9 +411,11 @@ struct rig_level {
 static bool rig_is_level(struct rig *rig, void *context)
 {
     struct rig_level *level = context;
-    if (!rig_node(rig, level->index)->running) return false;
-    struct rig_look *look = rig_look(rig, level->index, 0);
-    return look->there && look->durable >= level->end && look->high_watermark >= level->end;
+    const struct sim_node *node = rig_node(rig, level->index);
+    if (!node->running) return false;
+    const struct partition *partition = rig_partition(node, TOPIC, 0);
+    return partition != NULL && partition_durable(partition) >= level->end &&
+           partition_high_watermark(partition) >= level->end;
 }
 
 /* Waits until the replica holds all acknowledged records durably and knows that they are committed.
