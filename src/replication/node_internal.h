@@ -62,7 +62,7 @@ struct node_link {
     struct node_call waiting; /* control only: the next vote */
     struct buffer waiting_body;
     struct timer *retry_timer;
-    bool retried; /* since it was last open */
+    uint32_t quick_retries; /* dials at once since hello was last answered */
 };
 struct peer {
     struct node *node;
@@ -243,6 +243,8 @@ void node_became_leader(struct node *node, bool caretaker);
 void node_claim_committed(struct node *node, int32_t epoch);
 void node_stepped_down(struct node *node, enum raft_stepped_down why);
 void node_group_changed(struct node *node);
+/* A connection to or from a peer came or went: is the leader still there, as clients see it? */
+void node_contact_changed(struct node *node, const struct peer *peer);
 void node_follow_again(struct node *node);
 void node_serve_if_ready(struct node *node);
 void node_amnesia(void *context);

@@ -11,9 +11,11 @@
 #include "base/log.h"
 #include "replication/node_internal.h"
 
-#define RETRY_US_MIN   50000
-#define RETRY_US_MAX   250000
-#define HELLO_EVERY_US 1000000 /* an idle control connection proves itself */
+#define RETRY_US_MIN      50000
+#define RETRY_US_MAX      250000
+#define QUICK_RETRIES_MAX 8
+#define QUICK_RETRY_US    500     /* longer with each */
+#define HELLO_EVERY_US    1000000 /* an idle control connection proves itself */
 
 static const char *const raft_paths[] = {
     [RAFT_MESSAGE_VOTE] = "/replication/raft/vote",
@@ -278,7 +280,8 @@ static void hello_answered(void *context, const struct rpc_answer *answer)
     if (link->link == NULL) return; /* learning made us step down, and closed it */
     if (!link->greeted) {
         link->greeted = true;
-        link->retried = false;
+        link->quick_retries = 0;
+        node_contact_changed(node, link->peer);
         event_link(node, link->peer, raft_link_of(link), RAFT_LINK_OPEN);
     }
     go_on(link);
@@ -327,6 +330,14 @@ static void link_opened(void *context, struct rpc_link *rpc)
     say_hello(link);
 }
 
+/* What broke is dialled again at once: a process that dies may still complete a few connections
+ * (its listen queue) before it refuses, and a refusal is what fast detection waits for. */
+static int64_t retry_delay(struct node_link *link, bool was_connected)
+{
+    if (!was_connected || link->quick_retries >= QUICK_RETRIES_MAX) return short_delay(link->node);
+    return QUICK_RETRY_US * link->quick_retries++;
+}
+
 static void link_closed(void *context, struct rpc_link *rpc, enum status why)
 {
     (void)rpc;
@@ -346,9 +357,8 @@ static void link_closed(void *context, struct rpc_link *rpc, enum status why)
         link->peer->refused = refused;
         if (node->leader != NULL) leader_refused(node->leader, link->peer->index, refused);
     }
-    bool at_once = was_connected && !link->retried;
-    link->retried = true;
-    timer_start(link->retry_timer, at_once ? 0 : short_delay(node));
+    timer_start(link->retry_timer, retry_delay(link, was_connected));
+    node_contact_changed(node, link->peer);
     event_link(node, link->peer, raft_link_of(link),
                refused ? RAFT_LINK_REFUSED : RAFT_LINK_CLOSED);
 }
@@ -378,7 +388,8 @@ static void link_begin(struct node *node, struct peer *peer, struct node_link *l
         link->retry_timer = timer_new(node->options.loop, retry_fire, link);
         buffer_init(&link->waiting_body, 0);
     }
-    link->connected = link->greeted = link->busy = link->retried = false;
+    link->connected = link->greeted = link->busy = false;
+    link->quick_retries = 0;
     link->hello_in_flight = link->hello_wanted = false;
     link->link = rpc_link_new(node->options.transport, peer->config->address, &handlers, link);
     ASSERT(link->link != NULL);

@@ -227,6 +227,15 @@ static void tell_leader(struct node *node)
     leader_set_group(node->leader, &group);
 }
 
+/* Both connections with the leader are down: it may be gone. Until it is there again, or another
+ * is, clients are told of none, so that their question waits here for the answer that will hold
+ * (kafka-listener.md 9.4, 2). */
+static bool leader_is_suspect(const struct node *node, int32_t leader)
+{
+    const struct peer *peer = &node->peers[node_member_index(node, leader)];
+    return !peer->control.greeted && peer->append_connection == 0;
+}
+
 static void update_view(struct node *node, const struct raft_info *info)
 {
     const struct raft_view *known = raft_known(node->raft);
@@ -235,7 +244,8 @@ static void update_view(struct node *node, const struct raft_info *info)
     if (node->role == NODE_SERVING)
         leader = view->self_id;
     else if (known->leader != RAFT_NOBODY && known->leader != view->self_id &&
-             info->leader == known->leader && info->term == known->epoch) {
+             info->leader == known->leader && info->term == known->epoch &&
+             !leader_is_suspect(node, known->leader)) {
         leader = known->leader;
     }
     if (leader < 0 && view->leader_id >= 0) node->leader_lost_us = node_now(node);
@@ -274,6 +284,17 @@ void node_group_changed(struct node *node)
         node->view.leader_id >= 0) {
         node_transfer_ended(node, STATUS_OK, "");
     }
+}
+
+void node_contact_changed(struct node *node, const struct peer *peer)
+{
+    if (node->raft == NULL || raft_known(node->raft)->leader != node->member_ids[peer->index])
+        return;
+    struct raft_info info;
+    int32_t before = node->view.leader_id;
+    raft_get_info(node->raft, &info);
+    update_view(node, &info);
+    if (node->view.leader_id != before) broker_view_changed(node->options.broker);
 }
 
 /* ---- to the top and back ---- */

@@ -122,7 +122,9 @@ static void raft_request(struct node *node, struct rpc_request *request, uint64_
     waiting->kind = kind;
     DL_APPEND(node->requests, waiting);
     if (kind == RAFT_MESSAGE_APPEND || kind == RAFT_MESSAGE_SNAPSHOT) {
+        bool new_connection = peer->append_connection == 0;
         peer->append_connection = connection;
+        if (new_connection) node_contact_changed(node, peer);
     }
     struct raft_event event = {.kind = RAFT_EVENT_REQUEST};
     event.request.sender.id = inbox->id.from;
@@ -529,6 +531,7 @@ static void on_disconnected(void *context, uint64_t connection)
         if (i == node->self || peer->append_connection != connection) continue;
         peer->append_connection = 0;
         log_debug("append_connection_closed replica=%d", node->member_ids[i]);
+        node_contact_changed(node, peer);
         struct raft_event event = {.kind = RAFT_EVENT_LINK};
         event.link.peer = node->member_ids[i];
         event.link.link = RAFT_LINK_RAFT_IN;
