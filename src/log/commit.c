@@ -127,6 +127,7 @@ static void commit_add_log(struct log_store *store, struct partition_log *log)
     if (!has_epochs && !has_writes) return;
     commit->logs =
         commit_room(commit->logs, commit->log_count, &commit->log_capacity, sizeof(*commit->logs));
+    log->commit_item = commit->log_count;
     struct commit_log *item = &commit->logs[commit->log_count++];
     item->log = log;
     item->status = STATUS_OK;
@@ -240,6 +241,9 @@ static void commit_start(struct log_store *store)
     commit->epochs_status = STATUS_OK;
     commit_add_exclusives(store);
     commit_add_dirty(store);
+    for (uint32_t i = 0; i < commit->exclusive_count; i++) {
+        commit->exclusives[i]->commit_item = commit->exclusives[i]->log->commit_item;
+    }
     if (commit->log_count + commit->exclusive_count == 0) {
         log_store_check_waiters(store);
         return;

@@ -248,6 +248,17 @@ static void commit_persist_epochs(struct log_store *store)
     commit->epochs_error.status = STATUS_IO;
 }
 
+/* The histories that go to disk end where the cuts of this commit do. */
+static void commit_cut_epochs(struct commit *commit)
+{
+    for (uint32_t i = 0; i < commit->exclusive_count; i++) {
+        const struct exclusive *exclusive = commit->exclusives[i];
+        if (exclusive->kind != EXCLUSIVE_TRUNCATE || exclusive->target_base < 0) continue;
+        struct commit_log *item = &commit->logs[exclusive->commit_item];
+        epoch_history_truncate_end(&item->epochs, exclusive->end_offset);
+    }
+}
+
 void commit_prepare_run(struct job *job)
 {
     struct log_store *store = CONTAINER_OF(job, struct log_store, commit.prepare);
@@ -261,6 +272,7 @@ void commit_prepare_run(struct job *job)
         exclusive_look(store, exclusive, &updates[count]);
         if (exclusive->status == STATUS_OK && exclusive->slot != POSITION_SLOT_NONE) count++;
     }
+    commit_cut_epochs(commit);
     enum status status = synced_positions_lower(&store->positions, updates, count, &error);
     if (status == STATUS_OK && commit->has_epochs) {
         commit_persist_epochs(store);

@@ -237,14 +237,16 @@ static void exclusive_list_files(struct exclusive *exclusive)
 static void exclusive_begin_truncate(struct exclusive *exclusive)
 {
     struct partition_log *log = exclusive->log;
+    struct segment *target = log_segment_of(log, exclusive->offset);
+    bool cuts = exclusive->offset < log->log_end && target != NULL;
     uint32_t before = log->epochs.count;
     epoch_history_truncate_end(&log->epochs, exclusive->offset);
-    if (log->epochs.count != before) {
+    /* The worker may find the end somewhat lower, at the batch that holds `offset`. */
+    if (log->epochs.count != before || cuts) {
         log->epochs_dirty = true;
         log_mark_dirty(log);
     }
-    struct segment *target = log_segment_of(log, exclusive->offset);
-    if (exclusive->offset >= log->log_end || target == NULL) return;
+    if (!cuts) return;
     struct index_entry entry;
     int64_t delta = exclusive->offset - target->base_offset;
     exclusive->target_base = target->base_offset;
@@ -342,6 +344,7 @@ static void exclusive_apply_truncate(struct exclusive *exclusive)
     target->digest_known = exclusive->position == 0;
     if (log->settled_count >= log->segment_count) log->settled_count = log->segment_count - 1;
     log->log_end = log->durable = exclusive->end_offset;
+    epoch_history_truncate_end(&log->epochs, exclusive->end_offset);
     log_unquarantine_from(log, exclusive->end_offset);
 }
 

@@ -61,6 +61,17 @@ static bool chain_bridge_hole(struct recovery *recovery, int64_t base)
     return to == base;
 }
 
+/* Does the record agree that the whole segment is synced and wanted? Beyond it a segment may be what a
+ * cut or reset did not get to: read, its batches are held against the epoch history. */
+static bool chain_digest_counts(const struct recovery *recovery,
+                                const struct segment_digest *digest)
+{
+    const struct synced_position *synced = &recovery->synced;
+    if (recovery->record != SYNCED_KNOWN) return recovery->record == SYNCED_LOST;
+    if (digest->base_offset == synced->segment_base) return digest->bytes <= synced->position;
+    return digest->base_offset < synced->segment_base;
+}
+
 /* Takes a sealed segment on its digest's word, if the file has the length it names. */
 static enum status chain_try_digest(struct recovery *recovery, struct recovered_segment *segment,
                                     int64_t next_base, struct error *error)
@@ -76,7 +87,9 @@ static enum status chain_try_digest(struct recovery *recovery, struct recovered_
     if (status == STATUS_OK) status = file_size(file, &segment->file_bytes, error);
     file_close(file);
     if (status != STATUS_OK) return status;
-    if (segment->file_bytes != digest.bytes || (next_base >= 0 && digest.end_offset > next_base)) {
+    if (segment->file_bytes != digest.bytes ||
+        (next_base >= 0 && digest.end_offset > next_base) ||
+        !chain_digest_counts(recovery, &digest)) {
         return STATUS_NOT_FOUND;
     }
     segment->has_digest = true;

@@ -35,6 +35,13 @@ struct lookup_job {
     struct error error;
 };
 
+/* Of equal largest timestamps the first counts. */
+static bool lookup_improves(const struct lookup_job *work, int64_t timestamp_ms, int64_t offset)
+{
+    return timestamp_ms > work->found_timestamp_ms ||
+           (timestamp_ms == work->found_timestamp_ms && offset < work->found_offset);
+}
+
 /* Looks into one batch for a better answer. */
 static enum status lookup_batch(struct lookup_job *work, const uint8_t *data,
                                 const struct batch_header *header, struct error *error)
@@ -43,7 +50,9 @@ static enum status lookup_batch(struct lookup_job *work, const uint8_t *data,
     struct record record;
     int64_t wanted = work->want_max ? header->max_timestamp_ms : work->timestamp_ms;
     if (header->max_timestamp_ms < wanted || (header->attributes & BATCH_CONTROL)) return STATUS_OK;
-    if (work->want_max && header->max_timestamp_ms <= work->found_timestamp_ms) return STATUS_OK;
+    if (work->want_max && !lookup_improves(work, header->max_timestamp_ms, header->base_offset)) {
+        return STATUS_OK;
+    }
     enum status status =
         record_iterator_init(&iterator, data, header->batch_bytes, BATCH_BYTES_MAX, error);
     if (status != STATUS_OK) return status;
@@ -167,7 +176,8 @@ static struct lookup_segment *lookup_most_promising(struct lookup_job *work)
     struct lookup_segment *best = NULL;
     for (uint32_t i = 0; i < work->segment_count; i++) {
         struct lookup_segment *segment = &work->segments[i];
-        if (segment->searched || segment->max_timestamp_ms <= work->found_timestamp_ms) continue;
+        if (segment->searched) continue;
+        if (!lookup_improves(work, segment->max_timestamp_ms, segment->base_offset)) continue;
         if (best == NULL || segment->max_timestamp_ms > best->max_timestamp_ms) best = segment;
     }
     return best;

@@ -1,0 +1,180 @@
+/* retention_test.c: raising the log start, retention by size and time, and clocks that jump. */
+#include "lib/log_fixture.h"
+
+#define WALL_MS 1700000000000
+
+static void begin_with(struct log_fixture *f, struct memory_disk *disk, int batches)
+{
+    fixture_begin(f, disk);
+    f->config.segment_bytes = 300;
+    f->config.retention_ms = 100000;
+    fixture_open(f);
+    for (int i = 0; i < batches; i++) {
+        assert_int_equal(fixture_append_to(f->log, 1, 1, WALL_MS + i * 1000, 20), STATUS_OK);
+        fake_loop_run(&f->loop);
+    }
+    fixture_rest(f);
+}
+
+static size_t count_logs(struct memory_disk *disk)
+{
+    struct memory_node *directory = memory_disk_file(disk, FIXTURE_DIRECTORY);
+    size_t count = 0;
+    for (size_t i = 0; directory != NULL && i < directory->entry_count; i++) {
+        count += strstr(directory->entries[i].name, ".log") != NULL;
+    }
+    return count;
+}
+
+static void a_raised_start_removes_whole_segments_below_it_and_survives(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    enum status status;
+    (void)state;
+    begin_with(&f, &disk, 10); /* segments 0-2, 3-5, 6-8, 9 */
+    assert_int_equal(count_logs(&disk), 4);
+    partition_log_raise_start(f.log, 7, 10);
+    assert_int_equal(partition_log_start_offset(f.log), 7);
+    assert_int_equal(partition_log_segment_count(f.log), 2);
+    assert_int_equal(count_logs(&disk), 4); /* not before the floor is on record */
+    fixture_rest(&f);
+    assert_int_equal(count_logs(&disk), 2);
+    partition_log_raise_start(f.log, 3, 10);
+    assert_int_equal(partition_log_start_offset(f.log), 7);
+    partition_log_raise_start(f.log, 100, 8);
+    assert_int_equal(partition_log_start_offset(f.log), 8);
+    fixture_rest(&f);
+    fixture_crash(&f);
+    memory_disk_power_cut(&disk);
+    fixture_reopen(&f);
+    assert_false(f.recovery.quarantined);
+    assert_int_equal(partition_log_start_offset(f.log), 8);
+    assert_int_equal(fixture_read_all(&f, 8, 1000, &status), 10);
+    struct log_read read = {.offset = 7, .limit_offset = INT64_MAX, .bytes_max = 100};
+    assert_int_equal(fixture_read_once(&f, &read), STATUS_OUT_OF_RANGE);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
+static void raising_the_start_to_the_end_begins_a_new_segment(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    (void)state;
+    begin_with(&f, &disk, 10);
+    partition_log_raise_start(f.log, 10, 10);
+    fixture_rest(&f);
+    assert_int_equal(count_logs(&disk), 1);
+    assert_non_null(memory_disk_file(&disk, FIXTURE_DIRECTORY "/00000000000000000010.log"));
+    fixture_crash(&f);
+    memory_disk_power_cut(&disk);
+    fixture_reopen(&f);
+    assert_false(f.recovery.quarantined);
+    assert_int_equal(partition_log_start_offset(f.log), 10);
+    assert_int_equal(partition_log_end_offset(f.log), 10);
+    fixture_append_durably(&f, 1);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
+static void a_crash_at_any_operation_of_removal_leaves_no_hole(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1;; n++) {
+        struct memory_disk disk;
+        struct log_fixture f;
+        enum status status;
+        begin_with(&f, &disk, 10);
+        disk.fail_at = disk.operations + n;
+        disk.fail_for_ever = true;
+        partition_log_raise_start(f.log, n % 2 ? 7 : 10, 10);
+        fake_loop_advance(&f.loop, 3000000);
+        bool reached = disk.operations >= disk.fail_at;
+        fixture_crash(&f);
+        if (n % 3 != 0) memory_disk_power_cut(&disk);
+        fixture_reopen(&f);
+        assert_false(f.recovery.quarantined);
+        assert_int_equal(partition_log_end_offset(f.log), 10);
+        int64_t start = partition_log_start_offset(f.log);
+        assert_int_equal(fixture_read_all(&f, start, 1000, &status), 10);
+        assert_int_equal(status, STATUS_OK);
+        fixture_stop(&f);
+        memory_disk_deinit(&disk);
+        if (!reached) break;
+    }
+}
+
+static void retention_by_size_keeps_what_the_limit_asks_for(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    (void)state;
+    begin_with(&f, &disk, 10);
+    int64_t bytes = partition_log_bytes(f.log);
+    f.config.retention_ms = -1;
+    f.config.retention_bytes = bytes;
+    partition_log_configure(f.log, &f.config);
+    assert_int_equal(partition_log_retention_start(f.log, WALL_MS, 10), 0);
+    f.config.retention_bytes = bytes / 2;
+    partition_log_configure(f.log, &f.config);
+    assert_int_equal(partition_log_retention_start(f.log, WALL_MS, 10), 3);
+    f.config.retention_bytes = 0;
+    partition_log_configure(f.log, &f.config);
+    assert_int_equal(partition_log_retention_start(f.log, WALL_MS, 10), 9);
+    assert_int_equal(partition_log_retention_start(f.log, WALL_MS, 5), 3); /* never past the HW */
+    f.config.delete_old = false;
+    partition_log_configure(f.log, &f.config);
+    assert_int_equal(partition_log_retention_start(f.log, WALL_MS, 10), 0);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
+static void retention_by_time_takes_expired_segments_the_last_one_too(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    (void)state;
+    begin_with(&f, &disk, 10);
+    assert_int_equal(partition_log_retention_start(f.log, WALL_MS + 100000, 10), 0);
+    fake_loop_advance(&f.loop, 5000000);
+    assert_int_equal(partition_log_retention_start(f.log, WALL_MS + 105500, 10), 6);
+    fake_loop_advance(&f.loop, 60000000);
+    assert_int_equal(partition_log_retention_start(f.log, WALL_MS + 165500, 10), 10);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
+static void a_wall_clock_that_jumped_postpones_one_pass(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    (void)state;
+    begin_with(&f, &disk, 10);
+    int64_t year_ms = 365 * 86400000LL;
+    assert_int_equal(partition_log_retention_start(f.log, WALL_MS, 10), 0);
+    fake_loop_advance(&f.loop, 300000000);
+    /* Every partition of the pass sees the same. */
+    assert_int_equal(partition_log_retention_start(f.log, WALL_MS + year_ms, 10), 0);
+    assert_int_equal(partition_log_retention_start(f.log, WALL_MS + year_ms + 3, 10), 0);
+    fake_loop_advance(&f.loop, 300000000);
+    /* And back again. */
+    assert_int_equal(partition_log_retention_start(f.log, WALL_MS + 600000, 10), 0);
+    fake_loop_advance(&f.loop, 300000000);
+    assert_int_equal(partition_log_retention_start(f.log, WALL_MS + 900000, 10), 10);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_raised_start_removes_whole_segments_below_it_and_survives),
+        cmocka_unit_test(raising_the_start_to_the_end_begins_a_new_segment),
+        cmocka_unit_test(a_crash_at_any_operation_of_removal_leaves_no_hole),
+        cmocka_unit_test(retention_by_size_keeps_what_the_limit_asks_for),
+        cmocka_unit_test(retention_by_time_takes_expired_segments_the_last_one_too),
+        cmocka_unit_test(a_wall_clock_that_jumped_postpones_one_pass),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
