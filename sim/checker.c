@@ -334,8 +334,14 @@ bool sim_checker_converged(struct sim_checker *checker, uint32_t core, char *why
             }
         }
         if ((facts.isr_mask & 1u << i) == 0 && (holds || !checker->nodes[i].excused)) {
-            snprintf(why, why_bytes, "node %d is not back in the in-sync set of leader %d (%#x)",
-                     i + 1, leader->index + 1, facts.isr_mask);
+            char behind[300] = "it has everything";
+            for (struct topic *topic = catalog_next(leader->broker, NULL); topic != NULL;
+                 topic = catalog_next(leader->broker, topic)) {
+                for (uint32_t p = 0; p < topic_partition_count(topic); p++)
+                    copies_agree(checker, topic, p, 1u << i, behind, sizeof(behind));
+            }
+            snprintf(why, why_bytes, "node %d is not back in the in-sync set %#x of leader %d: %s",
+                     i + 1, facts.isr_mask, leader->index + 1, behind);
             return false;
         }
     }

@@ -50,7 +50,7 @@ struct admin_call {
     bool data;
     char name[HISTORY_TOPIC_BYTES];
     uint32_t partitions;
-    char segment_bytes[24], retention_bytes[24];
+    char segment_ms[24], retention_bytes[24];
     history_id record;
     /* answer */
     struct uuid uid; /* of the incarnation there when the request was served or done */
@@ -200,9 +200,9 @@ static void serve_admin(struct sim_call *base)
                                     .timeout_us = ACK_TIMEOUT_US,
                                     .done = admin_done,
                                     .context = at_node};
-    if (call->segment_bytes[0] != '\0')
+    if (call->segment_ms[0] != '\0')
         at_node->changes[request.change_count++] =
-            (struct topic_change){"segment.bytes", call->segment_bytes};
+            (struct topic_change){"segment.ms", call->segment_ms};
     if (call->retention_bytes[0] != '\0')
         at_node->changes[request.change_count++] =
             (struct topic_change){"retention.bytes", call->retention_bytes};
@@ -357,8 +357,8 @@ static void choose_churn(struct sim_churner *churner, struct admin_call *call)
         call->partitions = topic->partitions + 1;
     } else if (draw < 5) {
         call->act = ADMIN_ALTER;
-        snprintf(call->segment_bytes, sizeof(call->segment_bytes), "%d",
-                 16384 + (int)random_below(&workload->random, 65536));
+        snprintf(call->segment_ms, sizeof(call->segment_ms), "%d",
+                 1000 + (int)random_below(&workload->random, 60000));
     } else {
         call->act = ADMIN_SEND;
         call->record = history_new_record(&workload->history, churner->writer, 40);
@@ -379,8 +379,8 @@ static void churner_wake(struct sim_event *event)
         call->act = workload->topics[call->topic].exists ? ADMIN_ALTER : ADMIN_CREATE;
         call->partitions = (uint32_t)workload->options.partitions;
         snprintf(call->name, sizeof(call->name), "%s", workload->topics[call->topic].name);
-        snprintf(call->segment_bytes, sizeof(call->segment_bytes), "%d",
-                 16384 + (int)random_below(&workload->random, 100000));
+        snprintf(call->segment_ms, sizeof(call->segment_ms), "%d",
+                 300 + (int)random_below(&workload->random, 8000));
         if (workload->options.retention_bytes > 0 &&
             call->topic == workload->options.data_topics - 1)
             snprintf(call->retention_bytes, sizeof(call->retention_bytes), "%lld",

@@ -1,5 +1,6 @@
 /* consumer.c: a virtual consumer that reads every partition of every data topic, position by
  * position, from the start; now and then it asks where the log ends, or begins anew.            */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 
 #define TIMEOUT_US       3000000
 #define MAX_WAIT_US      400000
-#define BYTES_MAX        (64 * 1024)
+#define BYTES_MAX        (256 * 1024)
 #define RETRY_US         40000
 #define DECOMPRESSED_MAX (16u << 20)
 #define PARTITIONS_MAX   (SIM_DATA_TOPICS_MAX * SIM_PARTITIONS_MAX)
@@ -91,12 +92,17 @@ void sim_consumer_start(struct sim_consumer *consumer)
     sim_world_schedule(workload->world, &consumer->wake, workload->world->now_us + RETRY_US);
 }
 
-bool sim_consumer_drained(const struct sim_consumer *consumer)
+bool sim_consumer_drained(const struct sim_consumer *consumer, char *why, size_t why_bytes)
 {
     const struct history *history = &consumer->workload->history;
     for (int i = 0; i < consumer->partition_count; i++) {
-        if (consumer->partitions[i].position < history->logs[consumer->partitions[i].log].committed)
-            return false;
+        const struct consumed *consumed = &consumer->partitions[i];
+        const struct history_log *log = &history->logs[consumed->log];
+        if (consumed->position >= log->committed) continue;
+        snprintf(why, why_bytes, "a consumer of %s/%d is at %lld; %lld are acknowledged or read",
+                 log->topic, log->partition, (long long)consumed->position,
+                 (long long)log->committed);
+        return false;
     }
     return true;
 }
@@ -174,7 +180,7 @@ static void serve_fetch(struct sim_call *base)
                                                   .last_fetched_epoch = -1};
     at_node->fetch = (struct fetch){.partitions = &at_node->partition,
                                     .partition_count = 1,
-                                    .max_wait_us = MAX_WAIT_US,
+                                    .max_wait_us = workload->draining ? 0 : MAX_WAIT_US,
                                     .bytes_min = 1,
                                     .bytes_max = BYTES_MAX,
                                     .done = fetch_done,
@@ -270,6 +276,12 @@ static void fetch_ended(struct sim_call *base, enum sim_call_end end)
                          consumer->workload->topics[call->consumed->topic].name,
                          call->consumed->partition, (long long)call->listed,
                          (long long)call->known_end);
+    if (answered && !call->lists)
+        sim_world_trace(world, NULL, "consumer %d reads %s/%u at %lld: %zu bytes, %lld..%lld..%lld",
+                        consumer->client, consumer->workload->topics[call->consumed->topic].name,
+                        call->consumed->partition, (long long)call->position, call->bytes,
+                        (long long)call->log_start, (long long)call->high_watermark,
+                        (long long)call->log_end);
     if (answered && !call->lists && base->status == STATUS_OK) judge_data(call);
     if (answered && !call->lists && base->status == STATUS_OUT_OF_RANGE) judge_out_of_range(call);
     sim_release(call->data);

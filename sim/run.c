@@ -110,7 +110,7 @@ struct sim_node *sim_run_until_served(struct sim_run *run, int64_t limit_us)
 static bool run_until_converged(struct sim_run *run, uint32_t core, int64_t limit_us,
                                 const char *what)
 {
-    char why[300] = "";
+    char why[480] = "";
     int64_t until_us = run->world.now_us + limit_us;
     while (sim_run_for(run, POLL_US)) {
         if (sim_checker_converged(run->checker, core, why, sizeof(why))) return true;

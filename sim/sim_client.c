@@ -161,8 +161,13 @@ void sim_call_done(struct sim_call *call)
 static void call_end(struct sim_call *call, enum sim_call_end end)
 {
     struct sim_world *world = call->clients->group->world;
+    static const char *const ends[] = {"answered", "refused", "closed", "timed out"};
     call->waiting = false;
     sim_world_cancel(world, &call->timeout);
+    sim_world_trace(
+        world, call->node->machine, "call %llx %s%s%s leader=%d epoch=%d",
+        (unsigned long long)call->timeout.detail, ends[end], end == SIM_CALL_ANSWERED ? ": " : "",
+        end == SIM_CALL_ANSWERED ? status_text(call->status) : "", call->leader_id, call->epoch);
     call->ended(call, end);
     if (!call->in_flight) call_free(call);
 }

@@ -80,9 +80,7 @@ bool sim_workload_drained(const struct sim_workload *workload, char *why, size_t
         return false;
     }
     for (int i = 0; i < workload->consumer_count; i++) {
-        if (sim_consumer_drained(workload->consumers[i])) continue;
-        snprintf(why, why_bytes, "consumer %d has not read what was acknowledged", i);
-        return false;
+        if (!sim_consumer_drained(workload->consumers[i], why, why_bytes)) return false;
     }
     if (workload->committer != NULL && !sim_committer_drained(workload->committer)) {
         snprintf(why, why_bytes, "the committer waits for an answer");

@@ -101,7 +101,7 @@ bool sim_producer_drained(const struct sim_producer *producer);
 struct sim_consumer *sim_consumer_new(struct sim_workload *workload, int client);
 void sim_consumer_start(struct sim_consumer *consumer);
 void sim_consumer_free(struct sim_consumer *consumer);
-bool sim_consumer_drained(const struct sim_consumer *consumer);
+bool sim_consumer_drained(const struct sim_consumer *consumer, char *why, size_t why_bytes);
 
 struct sim_committer *sim_committer_new(struct sim_workload *workload, int client);
 void sim_committer_start(struct sim_committer *committer);
