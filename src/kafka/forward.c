@@ -1,5 +1,7 @@
 #include "kafka/forward.h"
 
+#include <utlist.h>
+
 #include "base/assert.h"
 #include "kafka/kafka_state.h"
 #include "kafka/view.h"
@@ -123,6 +125,7 @@ void kafka_serve_forwarded(void *context, struct node_forwarded *forwarded)
         return;
     }
     request->forwarded = forwarded;
+    DL_APPEND(kafka->orphans, request);
     if (forwarded->client_host != NULL) {
         request->forwarded_host = kafka_request_text(request, kafka_text(forwarded->client_host));
     }

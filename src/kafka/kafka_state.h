@@ -16,7 +16,7 @@ struct kafka {
     struct loop *loop;
     struct kafka_settings settings; /* its texts are copies */
     char *data_dir, *advertised_host, *rack;
-    struct kafka_request *orphans;
+    struct kafka_request *orphans; /* forwarded here, or the client is gone */
     struct kafka_request *runnable;
     struct kafka_connection *resumable;
     struct timer *soon; /* runs both lists in the next turn of the loop */

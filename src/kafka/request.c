@@ -158,6 +158,7 @@ static void finish_forwarded(struct kafka_request *request, enum status status, 
 {
     ASSERT(!request->finished);
     request->finished = true;
+    DL_DELETE(request->kafka->orphans, request);
     node_answer_forwarded(request->forwarded, status, body);
     kafka_request_free(request);
 }

@@ -104,7 +104,7 @@ struct broker {
     struct fake_admin admin[FAKE_MAX];
     uint32_t admin_count;
     enum status admin_status;
-    bool admin_creates;
+    bool admin_creates, admin_later;
     /* offsets */
     struct offsets_request *offsets;
     bool offsets_later;
@@ -489,6 +489,7 @@ static void fake_take_admin(char verb, const struct admin_request *request)
         at += (size_t)snprintf(admin->changes + at, sizeof(admin->changes) - at, "%s=%s;",
                                change->key, change->value != NULL ? change->value : "(null)");
     }
+    if (fake.admin_later) return;
     if (verb == 'c' && fake.admin_creates && fake.admin_status == STATUS_OK) {
         (void)fake_add_topic(admin->topic, request->partitions > 0 ? request->partitions : 1);
     }
