@@ -116,8 +116,8 @@ static void lookup_find_start(struct lookup_job *work, const char *directory,
     int64_t offset = segment->start_offset;
     if (segment->start_position >= 0) return;
     if (work->want_max) {
-        offset = segment->max_timestamp_offset < work->limit_offset ? segment->max_timestamp_offset
-                                                                    : segment->base_offset;
+        bool counts = segment->end_offset <= work->limit_offset;
+        offset = counts ? segment->max_timestamp_offset : segment->base_offset;
     } else if (offset < 0) {
         offset = segment->base_offset;
         if (lookup_index(store, directory, segment->base_offset, INDEX_TIMES,
