@@ -134,45 +134,26 @@ static enum status apply_pieces(struct internal_state *state, struct error *erro
     return STATUS_OK;
 }
 
-static void state_fail(struct internal_state *state, const struct error *error)
+static void state_fail(struct internal_state *state, enum status status, const struct error *error)
 {
     state->failed = true;
-    log_error("internal_state_failed partition=%s offset=%lld reason=\"%s\"",
-              partition_name(state->partition), (long long)state->applied, error->text);
+    log_error("internal_state_failed partition=%s offset=%lld status=\"%s\" reason=\"%s\"",
+              partition_name(state->partition), (long long)state->applied, status_text(status),
+              error->text);
     partition_found_corrupt(state->partition, error);
 }
 
 static void read_done(void *context, struct log_read *read);
 
-/* One read; false: nothing more to do now. */
-static bool advance_once(struct internal_state *state, bool finished)
+/* What a read gave; false: nothing more to do now. */
+static bool take_read(struct internal_state *state, enum status status)
 {
-    struct partition *partition = state->partition;
-    if (!finished) {
-        int64_t start = partition_log_start(partition);
-        if (state->applied < start) state->applied = start;
-        if (state->applied >= partition->high_watermark) return false;
-        state->read = (struct log_read){
-            .offset = state->applied,
-            .limit_offset = partition->high_watermark,
-            .bytes_max = APPLY_READ_BYTES,
-            .at_least_one = true,
-            .done = read_done,
-            .context = state,
-        };
-        state->read.status = partition_log_read(partition->log, &state->read);
-        if (state->read.status == STATUS_AGAIN) {
-            state->reading = true;
-            return false;
-        }
-    }
     struct error error = state->read.error;
-    enum status status = state->read.status;
     if (status == STATUS_OK) status = apply_pieces(state, &error);
     int64_t next_offset = state->read.next_offset;
     log_read_release(&state->read);
     if (status != STATUS_OK) {
-        state_fail(state, &error);
+        state_fail(state, status, &error);
         return false;
     }
     if (next_offset <= state->applied) return false;
@@ -180,33 +161,60 @@ static bool advance_once(struct internal_state *state, bool finished)
     return true;
 }
 
-static void advance(struct internal_state *state, bool finished)
+static bool advance_once(struct internal_state *state)
 {
-    while (!state->failed && advance_once(state, finished))
-        finished = false;
+    struct partition *partition = state->partition;
+    int64_t start = partition_log_start(partition);
+    if (state->applied < start) state->applied = start;
+    if (state->applied >= partition->high_watermark) return false;
+    state->read = (struct log_read){
+        .offset = state->applied,
+        .limit_offset = partition->high_watermark,
+        .bytes_max = APPLY_READ_BYTES,
+        .at_least_one = true,
+        .done = read_done,
+        .context = state,
+    };
+    enum status status = partition_log_read(partition->log, &state->read);
+    state->reading = status == STATUS_AGAIN;
+    return !state->reading && take_read(state, status);
+}
+
+static void advance(struct internal_state *state)
+{
+    while (!state->failed && advance_once(state))
+        continue;
     offsets_applied(state->partition);
 }
 
 static void read_done(void *context, struct log_read *read)
 {
     struct internal_state *state = context;
-    (void)read;
     state->reading = false;
     if (state->partition == NULL) {
-        log_read_release(&state->read);
+        log_read_release(read);
         state_free(state);
         return;
     }
     bool discard = state->discard;
     state->discard = false;
-    if (discard) log_read_release(&state->read);
-    advance(state, !discard);
+    bool more = true;
+    if (discard) {
+        log_read_release(read);
+    } else {
+        more = take_read(state, read->status);
+    }
+    if (more) {
+        advance(state);
+    } else {
+        offsets_applied(state->partition);
+    }
 }
 
 void internal_state_advance(struct internal_state *state)
 {
     if (state->reading || state->failed) return;
-    advance(state, false);
+    advance(state);
 }
 
 void internal_state_reset(struct internal_state *state, int64_t offset)

@@ -215,6 +215,35 @@ static void offsets_survive_a_restart_with_the_same_hash(void **state)
     assert_int_equal(call.offsets[0].offset, 10);
 }
 
+/* Nothing of it is in memory any more: it comes from the disk, in order. */
+static void a_tail_on_disk_is_applied_as_the_high_watermark_passes(void **state)
+{
+    struct rig *rig = *state;
+    struct call open, call;
+    committed(rig, 10);
+    rig->hold_high_watermark = true;
+    for (int64_t offset = 20; offset <= 40; offset += 10) {
+        commit(rig, &open, offset);
+        stepped_loop_settle(&rig->fake);
+        struct partition *partition = group_partition(rig);
+        rig_follow(rig, 2, rig->view.epoch + 1);
+        assert_int_equal(open.request.status, STATUS_NOT_LEADER);
+        rig_lead(rig, rig->view.epoch + 1);
+        assert_true(partition_high_watermark(partition) < partition_log_end(partition));
+    }
+    rig_restart(rig);
+    struct partition *partition = group_partition(rig);
+    assert_true(partition_high_watermark(partition) < partition_log_end(partition));
+    rig_lead(rig, 9);
+    fetch(rig, &call);
+    partition_set_high_watermark(partition, partition_log_end(partition));
+    stepped_loop_settle(&rig->fake);
+    assert_false(partition_damaged(partition));
+    assert_int_equal(call.calls, 1);
+    assert_int_equal(call.request.status, STATUS_OK);
+    assert_int_equal(call.offsets[0].offset, 40);
+}
+
 static void a_follower_refuses(void **state)
 {
     struct rig *rig = *state;
@@ -253,6 +282,7 @@ int main(void)
         TEST(a_new_leader_answers_once_its_epochs_start_is_committed),
         TEST(bad_offsets_are_refused_one_by_one),
         TEST(offsets_survive_a_restart_with_the_same_hash),
+        TEST(a_tail_on_disk_is_applied_as_the_high_watermark_passes),
         TEST(a_follower_refuses),
         TEST(a_deleted_topics_offsets_go_with_it),
     };
