@@ -100,7 +100,7 @@ const char *address_of_socket_host(const struct sockaddr *address, char text[ADD
     return text;
 }
 
-static int address_port(const struct sockaddr *address)
+int address_of_socket_port(const struct sockaddr *address)
 {
     if (address->sa_family == AF_INET) {
         return ntohs(((const struct sockaddr_in *)address)->sin_port);
@@ -114,7 +114,7 @@ static int address_port(const struct sockaddr *address)
 const char *address_of_socket_text(const struct sockaddr *address, char text[ADDRESS_TEXT_BYTES])
 {
     char host[ADDRESS_HOST_BYTES];
-    return address_format(address_of_socket_host(address, host), address_port(address), text);
+    return address_format(address_of_socket_host(address, host), address_of_socket_port(address), text);
 }
 
 bool address_is_loopback(const struct sockaddr *address)

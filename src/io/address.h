@@ -42,6 +42,8 @@ enum status address_resolve(const char *host, int port, bool numeric_only, bool 
 const char *address_of_socket_text(const struct sockaddr *address, char text[ADDRESS_TEXT_BYTES]);
 /* The same without the port. */
 const char *address_of_socket_host(const struct sockaddr *address, char text[ADDRESS_HOST_BYTES]);
+/* 0 for a family without ports. */
+int address_of_socket_port(const struct sockaddr *address);
 bool address_is_loopback(const struct sockaddr *address);
 
 #endif

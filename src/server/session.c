@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <uthash.h>
 #include <utlist.h>
 
@@ -44,6 +45,8 @@ struct session {
     bool paused; /* not reading */
     struct per_ip *per_ip;
     char peer[ADDRESS_TEXT_BYTES];
+    char local_host[ADDRESS_HOST_BYTES]; /* where the client reached us; "": not known */
+    int local_port;
     uint8_t *input;
     size_t input_at, input_bytes, input_capacity;
     int64_t last_frame_us, frame_began_us; /* 0: no frame has begun */
@@ -242,6 +245,8 @@ static bool become_kafka(struct session *session)
     struct kafka_connection_options options = {
         .handlers = {kafka_send, front_end_resume, kafka_close, session},
         .client_host = session->peer,
+        .local_host = session->local_host[0] == '\0' ? NULL : session->local_host,
+        .local_port = session->local_port,
     };
     session->kafka = kafka_connection_new(owner->options.kafka, &options);
     session->protocol = KAFKA;
@@ -433,6 +438,16 @@ static struct per_ip *count_ip(struct sessions *sessions, const char *host)
     return found;
 }
 
+/* What Kafka clients are told as this broker's address when none is configured. */
+static void note_local_address(struct session *session, int fd)
+{
+    struct sockaddr_storage local;
+    socklen_t bytes = sizeof(local);
+    if (getsockname(fd, (struct sockaddr *)&local, &bytes) != 0) return;
+    address_of_socket_host((const struct sockaddr *)&local, session->local_host);
+    session->local_port = address_of_socket_port((const struct sockaddr *)&local);
+}
+
 void sessions_accept(struct sessions *sessions, int fd, const struct sockaddr *peer)
 {
     static const struct stream_handlers handlers = {readable, drained};
@@ -441,6 +456,7 @@ void sessions_accept(struct sessions *sessions, int fd, const struct sockaddr *p
     struct session *session = memory_new(sizeof(*session));
     session->owner = sessions;
     address_of_socket_text(peer, session->peer);
+    note_local_address(session, fd);
     session->per_ip = count_ip(sessions, address_of_socket_host(peer, host));
     session->over_limit = sessions->count >= options->connections_max ||
                           session->per_ip->count > options->connections_per_ip_max;
