@@ -74,7 +74,8 @@ struct raft *raft_new(const struct raft_options *options, const struct raft_stat
     raft->founding_at_us = RAFT_TIME_NEVER;
     raft->change_since_us = RAFT_TIME_NEVER;
     raft->next_call = 1;
-    int capacity = 2 * options->max_log_entries + RAFT_APPEND_ENTRIES_MAX;
+    int capacity =
+        2 * options->max_log_entries + RAFT_APPEND_ENTRIES_MAX + RAFT_UNCOMMITTED_CLAIMS_MAX;
     if (state != NULL && (size_t)capacity < state->entry_count + 8) {
         capacity = (int)state->entry_count + 8; /* MaxLogEntries was lowered */
     }

@@ -107,7 +107,7 @@ enum raft_event_kind {
     RAFT_EVENT_TRANSFER,
     RAFT_EVENT_TRANSFER_CANCEL,
     RAFT_EVENT_STEP_DOWN,
-    RAFT_EVENT_QUIET,   /* own disk stalled: no heartbeat leaves while on */
+    RAFT_EVENT_QUIET,   /* own disk stalled: while on, no heartbeat leaves, no standing */
     RAFT_EVENT_READMIT, /* operator: count this incarnation from now on */
 };
 

@@ -14,19 +14,20 @@
 
 #include "raft/raft.h"
 
-#define RAFT_TIME_NEVER        INT64_MAX
-#define RAFT_TIME_LONG_AGO     (INT64_MIN / 2) /* subtracting it from now does not overflow */
-#define RAFT_HELD_MAX          32
-#define RAFT_MS                INT64_C(1000)
-#define RAFT_FAST_US_MIN       (10 * RAFT_MS)
-#define RAFT_FAST_US_MAX       (50 * RAFT_MS)
-#define RAFT_FAST_ATTEMPTS_MAX 20
-#define RAFT_FOUNDING_RANK_US  (20 * RAFT_MS)
-#define RAFT_TRANSFER_US       (1000 * RAFT_MS)
-#define RAFT_CARETAKER_AFTER   3 /* election timeouts without a leader; also how long it rests */
-#define RAFT_DAMAGED_AFTER     6
-#define RAFT_FOUNDING_LOG_MAX  16 /* founding claims kept before a claimer starts its log anew */
-#define RAFT_ACTIONS_RESERVED  64 /* room that applying entries leaves to everything else */
+#define RAFT_TIME_NEVER             INT64_MAX
+#define RAFT_TIME_LONG_AGO          (INT64_MIN / 2) /* subtracting it from now does not overflow */
+#define RAFT_HELD_MAX               32
+#define RAFT_MS                     INT64_C(1000)
+#define RAFT_FAST_US_MIN            (10 * RAFT_MS)
+#define RAFT_FAST_US_MAX            (50 * RAFT_MS)
+#define RAFT_FAST_ATTEMPTS_MAX      20
+#define RAFT_FOUNDING_RANK_US       (20 * RAFT_MS)
+#define RAFT_TRANSFER_US            (1000 * RAFT_MS)
+#define RAFT_CARETAKER_AFTER        3 /* election timeouts without a leader; also how long it rests */
+#define RAFT_DAMAGED_AFTER          6
+#define RAFT_FOUNDING_LOG_MAX       16 /* founding claims kept before a claimer starts its log anew */
+#define RAFT_UNCOMMITTED_CLAIMS_MAX 1024 /* room for leaderships that came to nothing */
+#define RAFT_ACTIONS_RESERVED       64   /* room that applying entries leaves to everything else */
 
 struct raft_log {
     int64_t snapshot_index; /* 0: none */

@@ -24,6 +24,8 @@ static bool standing_waited(const struct raft *raft, int timeouts)
 enum raft_standing raft_may_stand(const struct raft *raft)
 {
     const struct raft_view *seen = &raft->log.seen;
+    /* A leader that may not send would win again and again, a claim in its log each time. */
+    if (raft->quiet) return RAFT_STANDS_NOT;
     if (raft->disk_failed || seen->stopped || raft->term >= RAFT_TERM_MAX) return RAFT_STANDS_NOT;
     if (!raft->bound_synced || raft_log_room(&raft->log) < 2) return RAFT_STANDS_NOT;
     if (raft_is_learner(raft) || uuid_is_none(&seen->group) || !raft_counts_self(raft)) {

@@ -11,7 +11,7 @@
 #include "raft/entry.h"
 #include "raft/view.h"
 
-#define RAFT_STATE_ENTRIES_MAX 8256 /* twice the longest log, and one append */
+#define RAFT_STATE_ENTRIES_MAX 16384 /* more than any capacity of the log in memory */
 
 struct raft;
 

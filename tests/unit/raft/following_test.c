@@ -433,10 +433,15 @@ static void full_log_takes_no_more_entries(void **state)
     for (int i = 2; i < 64; i++)
         entries[i] = rig_noop(i + 1, 1);
     assert_true(append(rig, 1, 0, 0, 64, entries, 64).ok);
-    for (int i = 0; i < 8; i++)
-        entries[i] = rig_noop(65 + i, 1);
-    struct raft_message message = rig_append(1, 2, 64, 1, 64, entries, 8);
-    rig_request(rig, rig_sender(2), &message);
+    int64_t last = 64;
+    do {
+        for (int i = 0; i < 64; i++)
+            entries[i] = rig_noop(last + 1 + i, 1);
+        struct raft_message message = rig_append(1, 2, last, 1, 64, entries, 64);
+        rig_request(rig, rig_sender(2), &message);
+        last += 64;
+        assert_true(last < 4096);
+    } while (rig_find(rig, RAFT_ACTION_REFUSE) == NULL);
     assert_int_equal(rig_find(rig, RAFT_ACTION_REFUSE)->refuse.refusal, RAFT_REFUSE_BUSY);
     rig_free(rig);
 }

@@ -218,6 +218,20 @@ static void learner_never_stands(void **state)
     rig_free(rig);
 }
 
+static void replica_with_a_stalled_disk_does_not_stand(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_member();
+    struct raft_event event = {.kind = RAFT_EVENT_QUIET};
+    event.quiet.on = true;
+    rig_step(rig, event);
+    assert_int_equal(until_it_stands(rig, 10 * RIG_T), -1);
+    event.quiet.on = false;
+    rig_step(rig, event);
+    assert_true(until_it_stands(rig, 3 * RIG_T) >= 0);
+    rig_free(rig);
+}
+
 static void lost_raft_file_never_stands(void **state)
 {
     (void)state;
@@ -513,6 +527,7 @@ int main(void)
         cmocka_unit_test(damaged_member_waits_six_timeouts_to_claim),
         cmocka_unit_test(unfit_member_makes_no_claim_however_long),
         cmocka_unit_test(learner_never_stands),
+        cmocka_unit_test(replica_with_a_stalled_disk_does_not_stand),
         cmocka_unit_test(lost_raft_file_never_stands),
         cmocka_unit_test(lost_leader_is_replaced_within_fifty_milliseconds),
         cmocka_unit_test(one_broken_connection_is_no_loss),
