@@ -95,7 +95,7 @@ static void add_replica(struct output_table *table, const struct group_status *g
     add_lag(table, follower_of(group->leader, id));
 }
 
-/* A follower the leader knows and --bootstrap does not name. */
+/* A follower the leader knows, and that did not answer or that --bootstrap does not name. */
 static void add_unnamed(struct output_table *table, const struct group_status *group)
 {
     size_t index;
@@ -110,7 +110,7 @@ static void add_unnamed(struct output_table *table, const struct group_status *g
         }
         if (named) continue;
         output_table_add(table, "%lld", (long long)id);
-        output_table_add(table, "(not asked)");
+        output_table_add(table, "-");
         output_table_add(table, "follower");
         output_table_add(table, "?");
         output_table_add(table, "%s", is_in_isr(group->leader, id) ? "yes" : "no");

@@ -166,6 +166,9 @@ static const char *mend_of(const struct moonmq_error *error)
 {
     switch (error->code) {
     case MOONMQ_UNREACHABLE:
+        if (strstr(error->text, "no leader") != NULL) {
+            return "an election is on, or too few brokers are up: `moonmq status` shows the group";
+        }
         return "is a broker running there? name the group's brokers with --bootstrap "
                "HOST:PORT,HOST:PORT";
     case MOONMQ_TOPIC_MISSING:

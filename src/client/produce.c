@@ -151,6 +151,14 @@ static int producer_step(struct moonmq_client *client, int64_t deadline_us, bool
     return code;
 }
 
+static int fail_waiting(const struct moonmq_client *client, struct moonmq_error *error)
+{
+    const char *refusal = client->producer.refusal;
+    return client_fail(error, MOONMQ_TIMEOUT,
+                       "no acknowledgement in time, %zu records are waiting%s%s",
+                       client->producer.record_count, refusal[0] == '\0' ? "" : ": ", refusal);
+}
+
 int moonmq_produce_async(struct moonmq_client *client, const char *topic,
                          const struct moonmq_message *message, moonmq_delivery_fn delivered,
                          void *context, struct moonmq_error *error)
@@ -165,9 +173,7 @@ int moonmq_produce_async(struct moonmq_client *client, const char *topic,
         code = producer_step(client, deadline_us, &progress, error);
         if (code != MOONMQ_OK) return code;
         if (!client_producer_has_room(&client->producer) && client_stream_now_us() >= deadline_us) {
-            return client_fail(error, MOONMQ_TIMEOUT,
-                               "no acknowledgement in time; %zu records are waiting",
-                               client->producer.record_count);
+            return fail_waiting(client, error);
         }
     }
     uint32_t before = client->producer.flight_count;
@@ -202,8 +208,7 @@ int moonmq_flush(struct moonmq_client *client, int timeout_ms, struct moonmq_err
         int code = producer_step(client, deadline_us, &progress, error);
         if (code != MOONMQ_OK) return code;
         if (client->producer.record_count > 0 && client_stream_now_us() >= deadline_us) {
-            return client_fail(error, MOONMQ_TIMEOUT, "%zu records are not acknowledged",
-                               client->producer.record_count);
+            return fail_waiting(client, error);
         }
     }
     return MOONMQ_OK;

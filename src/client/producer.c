@@ -1,6 +1,7 @@
 /* producer.c: see producer.h. */
 #include "client/producer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -236,6 +237,7 @@ static void flight_refused(struct moonmq_client *client, struct flight *flight,
         flight_fail(&client->producer, flight, why);
         return;
     }
+    snprintf(client->producer.refusal, sizeof(client->producer.refusal), "%s", why->text);
     flight->state = FLIGHT_READY;
     flight->ready_at_us = why->code == MOONMQ_NOT_LEADER ? now_us : now_us + RETRY_PAUSE_US;
 }
@@ -276,7 +278,10 @@ static int flight_take_ack(struct moonmq_client *client, struct flight *flight,
     if (counts && !flight_deliver_acks(&client->producer, flight, &ack->acks)) {
         return client_fail(error, MOONMQ_PROTOCOL_ERROR, "more acknowledgements than records");
     }
-    if (counts && ack->acks.count > 0) flight->refused_at_us = 0;
+    if (counts && ack->acks.count > 0) {
+        flight->refused_at_us = 0;
+        client->producer.refusal[0] = '\0';
+    }
     if (flight->delivered == flight->slot_count) {
         flight_remove(&client->producer, flight);
     } else if (ack->error_code != 0) {

@@ -21,6 +21,7 @@ struct client_producer {
     uint32_t flight_count;
     size_t record_count; /* not delivered yet */
     uint32_t batch_records_max, batch_bytes_max, window_batches_max;
+    char refusal[512]; /* why the broker last refused a batch for now; "" = it did not */
 };
 
 void client_producer_init(struct client_producer *producer, const struct moonmq_options *options);

@@ -16,7 +16,11 @@ enum wire_error_code native_error_code(enum status status)
     case STATUS_TOPIC_FORBIDDEN: return WIRE_CODE_TOPIC_FORBIDDEN;
     case STATUS_INVALID_PARTITIONS: return WIRE_CODE_INVALID_PARTITIONS;
     case STATUS_INVALID_CONFIG: return WIRE_CODE_INVALID_CONFIG;
+    /* What the same request would meet again; 7 invites to try once more. */
     case STATUS_INVALID:
+    case STATUS_INVALID_RECORD:
+    case STATUS_INVALID_TIMESTAMP:
+    case STATUS_TOO_LARGE:
     case STATUS_OUT_OF_RANGE: return WIRE_CODE_BAD_FRAME;
     case STATUS_LIMIT: return WIRE_CODE_RATE_LIMITED;
     case STATUS_DENIED: return WIRE_CODE_NOT_AUTHORIZED;
