@@ -186,17 +186,21 @@ int raft_majority(const struct raft *raft)
     return raft_member_count(raft) / 2 + 1;
 }
 
+static bool raft_is_readmitted(const struct raft *raft, int32_t id, const struct uuid *incarnation)
+{
+    for (int i = 0; i < raft->readmitted_count; i++) {
+        const struct raft_member *member = &raft->readmitted[i];
+        if (member->id == id && uuid_equal(&member->incarnation, incarnation)) return true;
+    }
+    return false;
+}
+
 bool raft_counts(const struct raft *raft, int32_t id, const struct uuid *incarnation)
 {
     if (!raft_is_member(raft, id)) return false;
     const struct raft_view *seen = &raft->log.seen;
     if (uuid_is_none(&seen->group) || MUTANT(7)) return true;
-    for (int i = 0; i < raft->readmitted_count; i++) {
-        if (raft->readmitted[i].id == id &&
-            uuid_equal(&raft->readmitted[i].incarnation, incarnation)) {
-            return true;
-        }
-    }
+    if (raft_is_readmitted(raft, id, incarnation)) return true;
     /* Known committed; or in the tail, and followed by proof that it was committed. Counting on
      * any other would let a wiped replica help to commit its own return. */
     if (raft_view_records(&raft->log.known, id, incarnation)) return true;
@@ -212,8 +216,10 @@ bool raft_is_learner(const struct raft *raft)
 {
     if (!raft->bound || MUTANT(29)) return false;
     /* A bound replica without a log lost it: what the group has on record is not this one. */
-    return !raft_view_records(&raft->log.seen, raft->options.self, &raft->options.incarnation) &&
-           (uuid_is_none(&raft->log.seen.group) || !raft_counts_self(raft));
+    int32_t self = raft->options.self;
+    const struct uuid *incarnation = &raft->options.incarnation;
+    return !raft_view_records(&raft->log.seen, self, incarnation) &&
+           !raft_is_readmitted(raft, self, incarnation);
 }
 
 int64_t raft_random_timeout(struct raft *raft)

@@ -108,7 +108,8 @@ enum raft_event_kind {
     RAFT_EVENT_TRANSFER_CANCEL,
     RAFT_EVENT_STEP_DOWN,
     RAFT_EVENT_QUIET,   /* own disk stalled: while on, no heartbeat leaves, no standing */
-    RAFT_EVENT_READMIT, /* operator: count this incarnation from now on */
+    RAFT_EVENT_READMIT, /* operator: count this incarnation from now on. Goes to the survivors, and
+                           to the readmitted itself, which else goes on refusing its vote */
 };
 
 enum raft_link {
