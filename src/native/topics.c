@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "broker/admin.h"
+#include "broker/topic_config.h"
 #include "native/native_state.h"
 #include "native/operations.h"
 
@@ -70,6 +71,11 @@ void native_create_topic(struct native_request *request, const union wire_messag
     const struct wire_topic_count *create = &message->topic_count;
     if (create->name.bytes >= 2 && memcmp(create->name.data, "__", 2) == 0) {
         native_fail(request, WIRE_CODE_BAD_FRAME, "names that begin with __ are internal");
+        return;
+    }
+    /* Stricter than Kafka, whose names may begin with "-". */
+    if (!topic_name_is_valid((const char *)create->name.data, create->name.bytes, true)) {
+        native_fail(request, WIRE_CODE_INTERNAL, "invalid topic name");
         return;
     }
     struct topic_work *work = work_new(request, create->name, WIRE_CODE_INTERNAL);
