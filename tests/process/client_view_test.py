@@ -53,7 +53,7 @@ def test_admin_changes_are_on_every_replica_when_they_are_answered(group3):
         assert name in clients.admin(group3.bootstrap).list_topics(timeout=10).topics
         leader.start()
     leader = group3.wait_all_in_sync()
-    clients.admin(group3.bootstrap).delete_topics(["topic-1"], request_timeout=30)["topic-1"].result(30)
+    clients.delete_topic(group3.bootstrap, "topic-1")
     leader.kill()
     group3.wait_leader(other_than=leader)
     leader.start()

@@ -17,13 +17,20 @@ def kcat(bootstrap, *arguments, data=None, check=True, timeout_s=120):
 
 
 def admin(bootstrap):
+    """Keep it until its futures are done: it takes them with it."""
     return AdminClient({"bootstrap.servers": bootstrap, **FAST})
 
 
 def create_topic(bootstrap, name, partitions=1, config=None):
-    futures = admin(bootstrap).create_topics(
+    client = admin(bootstrap)
+    futures = client.create_topics(
         [NewTopic(name, partitions, config=config or {}, replication_factor=-1)], request_timeout=30)
     futures[name].result(60)
+
+
+def delete_topic(bootstrap, name):
+    client = admin(bootstrap)
+    client.delete_topics([name], request_timeout=30)[name].result(60)
 
 
 def produce(bootstrap, topic, values, partition=0, settings=None):

@@ -16,6 +16,7 @@ import batches
 FAST = {
     "retry.backoff.ms": 10, "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100,
     "topic.metadata.refresh.fast.interval.ms": 10, "socket.nagle.disable": True,
+    "log_level": 2,
 }
 
 
