@@ -139,6 +139,11 @@ bool partition_damaged(const struct partition *partition)
            from < partition->high_watermark;
 }
 
+bool partition_was_cut(const struct partition *partition)
+{
+    return partition->was_cut;
+}
+
 uint64_t partition_producers_hash(const struct partition *partition)
 {
     return producer_table_hash(partition->producers);

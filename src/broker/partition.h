@@ -31,6 +31,8 @@ int64_t partition_last_stable_offset(const struct partition *partition);
 int64_t partition_epoch_start(const struct partition *partition);
 /* The copy cannot be trusted or written: failed, or quarantined below the high watermark, or being reset. */
 bool partition_damaged(const struct partition *partition);
+/* Recovery cut a torn tail off this copy when the broker started (F28). */
+bool partition_was_cut(const struct partition *partition);
 uint64_t partition_producers_hash(const struct partition *partition);    /* I24 */
 
 /* Replication's own pointer, set in its `partition_added` handler. */

@@ -31,6 +31,7 @@ struct partition {
     int64_t epoch_start;  /* where it began */
     int64_t whole_from;   /* damaged until the log is durable to here: it lost what was below */
     bool corruption_told; /* once a partition, until it is reset */
+    bool was_cut;         /* by recovery */
     struct partition_change *change; /* truncation or reset under way */
     struct internal_state *internal;
 

@@ -216,6 +216,7 @@ static void recover_done(struct broker_job *job)
         item->producers = NULL;
         topic_add_partition(item->topic, partition);
         partition_recovered(partition);
+        partition->was_cut = item->recovery.cut_bytes > 0;
         report_recovery(start, item, partition);
         start->recovered++;
     }

@@ -127,7 +127,8 @@ typedef void (*log_done_fn)(void *context, enum status status, const struct erro
 void partition_log_truncate(struct partition_log *log, int64_t offset, log_done_fn done,
                             void *context);
 /* Throws all records away and restarts empty at `offset`, with `epoch` (-1: none) in force there.
- */
+ * A copy that failed while it ran is well again after it. STATUS_STORAGE_ERROR: one that could not
+ * be recovered. */
 void partition_log_reset(struct partition_log *log, int64_t offset, int32_t epoch, log_done_fn done,
                          void *context);
 

@@ -223,6 +223,11 @@ void follow_partition_removed(struct follow *follow, struct partition *partition
 
 void follow_durable(struct follow *follow, struct partition *partition)
 {
+    follow_marks_changed(follow, partition);
+}
+
+void follow_marks_changed(struct follow *follow, struct partition *partition)
+{
     struct follow_partition *of = partition_replica(partition);
     if (of == NULL) return;
     follow_mark_changed(follow, of);

@@ -59,6 +59,8 @@ void follow_free(struct follow *follow, bool final);
 void follow_partition_added(struct follow *follow, struct partition *partition);
 void follow_partition_removed(struct follow *follow, struct partition *partition);
 void follow_durable(struct follow *follow, struct partition *partition);
+/* What is to be told of it changed. */
+void follow_marks_changed(struct follow *follow, struct partition *partition);
 void follow_failed(struct follow *follow, struct partition *partition);
 
 /* Steps done: a session is open and its marks are told. */

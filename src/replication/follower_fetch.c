@@ -238,8 +238,11 @@ static bool append_data(struct follow *follow, struct follow_partition *of, stru
     }
     log_error("follow_append_failed partition=%s error=\"%s\"", partition_name(of->partition),
               error.text);
-    follow_set_failed(follow, of, status == STATUS_NO_SPACE ? WIRE_REASON_NO_SPACE : WIRE_REASON_IO,
-                      0);
+    bool passing = !partition_log_failed(partition_log_of(of->partition));
+    uint8_t why = status == STATUS_NO_SPACE  ? WIRE_REASON_NO_SPACE
+                  : status == STATUS_INVALID ? WIRE_REASON_OUT_OF_ORDER
+                                             : WIRE_REASON_IO;
+    follow_set_failed(follow, of, why, passing ? RETRY_AFTER_US : 0);
     return false;
 }
 
@@ -369,8 +372,10 @@ static enum status apply_answer(struct follow *follow, struct slice body, struct
         if (follow->dead) return STATUS_OK;
     }
     note_versions(follow, &header);
+    follow->in_isr = header.flags & WIRE_IN_ISR;
     follow->options.handlers.heard(follow->options.handlers.context, header.flags & WIRE_IN_ISR,
                                    header.flags & WIRE_HANDING_OVER);
+    if (!follow->dead) follow_renew(follow);
     return STATUS_OK;
 }
 

@@ -23,6 +23,8 @@ struct follow_partition {
     uint8_t reason;
     int64_t conflict_offset;
     int64_t retry_us;    /* failed for a passing reason: tried again then; 0 */
+    int64_t renew_us;    /* not copied anew before */
+    uint32_t renewals;   /* in a row */
     int64_t begin;       /* first offset of the leader's epoch; -1 unknown */
     int32_t asked_epoch; /* of the epochs request in flight */
     bool ask_again;
@@ -68,6 +70,8 @@ struct follow {
     struct follow_partition *partitions; /* in the order they came */
     struct follow_partition *changed;
     uint32_t rewinds; /* cuts and resets under way */
+    bool in_isr;      /* by the leader's last word */
+    int64_t renew_look_us;
     bool epochs_in_flight;
     uint32_t asked;  /* partitions in it */
     bool dead;       /* let go of; freed as soon as the last rewind and apply ended */
@@ -94,6 +98,8 @@ void follow_cut(struct follow *follow, struct follow_partition *of, int32_t answ
                 int64_t end);
 void follow_reset(struct follow *follow, struct follow_partition *of, int64_t offset, int32_t epoch,
                   int64_t high_watermark);
+/* Out of the in-sync set, copies that are broken for good are copied anew. */
+void follow_renew(struct follow *follow);
 void follow_note_begin(struct follow *follow, struct follow_partition *of);
 /* follower_fetch.c */
 void follow_send_fetch(struct follow *follow);

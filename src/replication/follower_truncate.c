@@ -13,6 +13,10 @@
 #include "base/mutant.h"
 #include "replication/follower_internal.h"
 
+#define RENEW_LOOK_US  1000000
+#define RENEW_AGAIN_US 2000000
+#define RENEWALS_MAX   16
+
 static void rewind_ended(struct follow_partition *of, enum status status, const struct error *error)
 {
     struct follow *follow = of->follow;
@@ -26,6 +30,8 @@ static void rewind_ended(struct follow_partition *of, enum status status, const 
             log_error("rewind_failed partition=%s error=\"%s\"", partition_name(of->partition),
                       error->text);
             follow_set_failed(follow, of, WIRE_REASON_IO, 0);
+        } else if (of->retry_us == 0) {
+            of->failed = false; /* whatever it was, it went with what was cut */
         }
         of->rewound = true;
         of->must_tell = true;
@@ -111,6 +117,37 @@ void follow_reset(struct follow *follow, struct follow_partition *of, int64_t of
     of->conflict = false;
     rewind_began(follow, of);
     partition_reset(of->partition, offset, epoch, high_watermark, reset_done, of);
+}
+
+/* Failed, or damaged in the middle: it gets no better by itself. */
+static bool is_broken(const struct follow_partition *of)
+{
+    int64_t from, to;
+    const struct partition_log *log = partition_log_of(of->partition);
+    return partition_log_failed(log) || partition_log_quarantined(log, &from, &to);
+}
+
+/* What is below the high watermark is on the leader and on every member of the in-sync set, so the
+ * broken copy is given up and fetched again; while it is not whole it keeps this replica from
+ * standing (partition_damaged) and from joining. */
+void follow_renew(struct follow *follow)
+{
+    int64_t now = follow_now(follow);
+    if (follow->in_isr || follow->step != FOLLOW_FETCH || now < follow->renew_look_us) return;
+    follow->renew_look_us = now + RENEW_LOOK_US;
+    struct follow_partition *of;
+    DL_FOREACH(follow->partitions, of)
+    {
+        if (of->partition == NULL || of->rewinding || of->conflict || !is_broken(of)) continue;
+        if (now < of->renew_us || follow->rewinds >= RENEWALS_MAX) continue;
+        of->renew_us = now + (RENEW_AGAIN_US << (of->renewals < 2 ? of->renewals : 2));
+        of->renewals++;
+        log_warn("renewed partition=%s", partition_name(of->partition));
+        int64_t start = partition_log_start(of->partition);
+        const struct epoch_history *epochs = partition_log_epochs(partition_log_of(of->partition));
+        follow_reset(follow, of, start, epoch_history_at(epochs, start),
+                     partition_high_watermark(of->partition));
+    }
 }
 
 /* The leader's epoch is recorded where it began, even if nothing was written in it, as soon as the

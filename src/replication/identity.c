@@ -9,12 +9,12 @@
 void identity_encode(const struct identity *identity, struct buffer *out)
 {
     char group[UUID_TEXT_BYTES], incarnation[UUID_TEXT_BYTES];
-    json_t *object = json_pack("{s:i,s:o,s:s,s:i}", "replica_id", identity->replica_id, "group",
+    json_t *object = json_pack("{s:i,s:o,s:s,s:i,s:b}", "replica_id", identity->replica_id, "group",
                                uuid_is_none(&identity->group)
                                    ? json_null()
                                    : json_string(uuid_format(&identity->group, group)),
                                "incarnation", uuid_format(&identity->incarnation, incarnation),
-                               "solo_epoch", identity->solo_epoch);
+                               "solo_epoch", identity->solo_epoch, "was_cut", identity->was_cut);
     ASSERT(object != NULL);
     json_seal(out, object);
     json_decref(object);
@@ -37,6 +37,9 @@ enum status identity_decode(struct slice file, struct identity *identity, struct
     }
     if (status == STATUS_OK) {
         status = json_get_int_or(object, "solo_epoch", 0, INT32_MAX, 0, &solo_epoch, error);
+    }
+    if (status == STATUS_OK) {
+        status = json_get_bool_or(object, "was_cut", false, &identity->was_cut, error);
     }
     if (status == STATUS_OK) {
         identity->replica_id = (int32_t)replica_id;

@@ -4,6 +4,7 @@
 #ifndef MOONMQ_REPLICATION_IDENTITY_H
 #define MOONMQ_REPLICATION_IDENTITY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buffer.h"
@@ -17,6 +18,7 @@ struct identity {
     struct uuid group; /* none: not bound */
     struct uuid incarnation;
     int32_t solo_epoch; /* a group of one: its leader epoch; 0 before the first */
+    bool was_cut;       /* recovery cut a torn tail, and it was in no in-sync set since (F28) */
 };
 void identity_encode(const struct identity *identity, struct buffer *out);
 /* STATUS_CORRUPT: damaged; the DataDir is then another incarnation. */

@@ -41,6 +41,8 @@ struct leader_handlers {
     void (*manifest_committed)(void *context, struct manifest_version committed);
     /* A follower refused to cut below a high watermark it knew (decisions 23). */
     void (*conflict)(void *context, uint32_t member, struct partition *partition);
+    /* The own copy could not be read for a follower: it may be damaged. */
+    void (*corrupt)(void *context, struct partition *partition);
     void (*alarm)(void *context, const char *kind, const char *text);
     void *context;
 };

@@ -368,6 +368,13 @@ static void data_entry(struct parked_fetch *parked, struct position *position,
     answer_pieces(parked, read);
 }
 
+static void found_unreadable(struct leader *leader, struct parked_fetch *parked,
+                             const struct position *position)
+{
+    error_entry(parked, position, WIRE_ERROR_UNREADABLE);
+    leader->options.handlers.corrupt(leader->options.handlers.context, position->of->partition);
+}
+
 static void cold_read_done(void *context, struct log_read *read)
 {
     struct cold_read *cold = context;
@@ -378,11 +385,14 @@ static void cold_read_done(void *context, struct log_read *read)
         struct parked_fetch *parked = &follower->parked;
         parked->building = false;
         if (parked->request != NULL && cold->position != NULL && cold->position->of != NULL) {
-            if (read->status == STATUS_OK)
+            if (read->status == STATUS_OK && read->piece_count == 0)
+                position_add_news(leader, cold->position);
+            else if (read->status == STATUS_OK)
                 data_entry(parked, cold->position, read);
             else
-                error_entry(parked, cold->position, WIRE_ERROR_UNREADABLE);
+                found_unreadable(leader, parked, cold->position);
         }
+        if (leader->dead) parked->request = NULL; /* it was answered with its end */
         parked->force = true;
         if (parked->request != NULL) follower_answer_parked(leader, follower);
     }
@@ -415,16 +425,19 @@ static enum status serve_data(struct leader *leader, struct follower *follower,
         parked->building = true;
         return status;
     }
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && cold->read.piece_count == 0)
+        status = STATUS_FULL; /* its next batch does not fit into what is left of this answer */
+    else if (status == STATUS_OK)
         data_entry(parked, position, &cold->read);
     else
-        error_entry(parked, position, WIRE_ERROR_UNREADABLE);
+        found_unreadable(leader, parked, position);
     log_read_release(&cold->read);
     free(cold);
-    return STATUS_OK;
+    return status == STATUS_FULL ? status : STATUS_OK;
 }
 
-/* One slot with news. STATUS_AGAIN: waits for the disk, and goes on from there. */
+/* One slot with news. STATUS_AGAIN: waits for the disk, and goes on from there. STATUS_FULL: this
+ * answer has no room for its next batch. */
 static enum status serve_slot(struct leader *leader, struct follower *follower,
                               struct position *position)
 {
@@ -452,7 +465,13 @@ static void serve_news(struct leader *leader, struct follower *follower)
         struct position *position = follower->news;
         position->has_news = false;
         DL_DELETE2(follower->news, position, news_prev, news_next);
-        if (serve_slot(leader, follower, position) == STATUS_AGAIN) return;
+        enum status status = serve_slot(leader, follower, position);
+        if (status == STATUS_FULL) {
+            /* It stays first in line, or nobody would ever come back to it. */
+            position->has_news = true;
+            DL_PREPEND2(follower->news, position, news_prev, news_next);
+        }
+        if (status != STATUS_OK) return;
     }
 }
 

@@ -124,6 +124,7 @@ void node_free(struct node *node)
     if (node->leader != NULL) leader_free(node->leader, -1, node->view.epoch);
     if (node->follow != NULL) follow_free(node->follow, true);
     node_forwards_free(node);
+    node_ends_free(node);
     node_links_free(node);
     node_requests_drop(node);
     struct node_confirm *confirm;
@@ -235,6 +236,7 @@ static void tick_fire(void *context)
         admit_incarnations(node, now);
     }
     if (node->leader != NULL) leader_tick(node->leader);
+    node_hand_over_damaged(node);
     node_transfer_poll(node);
 }
 

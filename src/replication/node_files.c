@@ -115,6 +115,15 @@ static void identity_done(struct job *base)
         return;
     }
     if (node->identity_dirty) node_persist_identity(node, false);
+    if (node->begin_when_written) {
+        struct error error;
+        error_set(&error, STATUS_IO, IDENTITY_FILE ": cannot be written");
+        if (ok)
+            node_join(node);
+        else
+            node_finish_start(node, STATUS_IO, &error);
+        return;
+    }
     if (!ok || !for_bound) return;
     struct raft_event event = {.kind = RAFT_EVENT_IDENTITY_SYNCED};
     (void)node_step(node, &event, NULL, NULL);

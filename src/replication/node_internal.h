@@ -134,13 +134,14 @@ struct node {
     int32_t follow_leader, follow_epoch, last_followed_leader;
     uint64_t leadership; /* grows with each one: late callbacks of an old one are void */
     struct node_promotion *promotions; /* node_roles.c */
+    struct node_ends *ends;            /* node_ends.c: under way */
     bool tail_synced, promoted;
     bool quiet;         /* heartbeats held: the own disk stalls */
     uint32_t verifying; /* loop gaps whose confirmation is awaited */
     bool paused;        /* produce is paused at the broker */
     bool damaged;       /* a copy is: see node_update_condition() */
     bool unfit;         /* metadata is unreadable */
-    int64_t damage_checked_us;
+    int64_t damage_checked_us, damage_handed_us;
     uint32_t rewinds;         /* cuts and resets under way, of ended followings too */
     enum raft_data told_data; /* of the last CONDITION; 0: none yet */
     bool told_holds;
@@ -154,6 +155,7 @@ struct node {
     bool shedding; /* vote and Raft log go; the core begins anew when they are gone */
     struct timer *amnesia_timer;
     struct node_start_job *start_job;
+    bool begin_when_written; /* joins the group when the identity file is */
     struct node_transfer transfer;
     struct node_forward *forwards;
     node_forwarded_fn forwarded;
@@ -194,6 +196,10 @@ void node_tick_start(struct node *node);
 /* node_start.c */
 void node_start_files(struct node *node);
 void node_start_free(struct node *node);
+void node_join(struct node *node);
+/* node_verify.c: worker: a DataDir copied from another replica, before anything reads it. */
+STATUS_MUST_CHECK
+enum status node_verify_copy(const struct node *node, struct error *error);
 /* node_files.c */
 void node_persist_raft(struct node *node);
 void node_persist_identity(struct node *node, bool for_bound);
@@ -251,11 +257,19 @@ void node_amnesia(void *context);
 void node_shed_done(struct node *node, enum status status);
 void node_promotions_free(struct node *node);
 void node_make_leader(struct node *node, int32_t epoch);
+/* The claim is committed, and nobody is known to hold more: on to serving. */
+void node_take_over(struct node *node, int32_t epoch);
+/* node_ends.c: who cut a tail compares ends before it leads (F28). */
+void node_ends_begin(struct node *node, int32_t epoch);
+bool node_ends_transfer_failed(struct node *node);
+void node_ends_free(struct node *node);
 /* node_port.c */
 void node_install_port(struct node *node);
 void node_confirmed(struct node *node, uint64_t round);
 void node_confirms_fail(struct node *node);
 void node_set_paused(struct node *node);
+void node_found_corrupt(void *context, struct partition *partition);
+void node_hand_over_damaged(struct node *node);
 /* node_transfer.c */
 void node_transfer_begin(struct node *node, int32_t target, int64_t timeout_us, group_done_fn done,
                          void *context);

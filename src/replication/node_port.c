@@ -8,6 +8,8 @@
 #include "base/mutant.h"
 #include "replication/node_internal.h"
 
+#define HAND_OVER_AGAIN_US 1000000
+
 static const struct group_view *port_view(void *context)
 {
     return &((struct node *)context)->view;
@@ -178,6 +180,37 @@ static void partition_broke(void *context, struct partition *partition, const st
     own_copy_failed(node);
 }
 
+/* The rest is served on; a replica whose copy is clean leads rather than this one (F30). */
+static void partition_is_corrupt(void *context, struct partition *partition,
+                                 const struct error *error)
+{
+    struct node *node = context;
+    (void)error;
+    node->damaged = true;
+    node->damage_checked_us = node_now(node);
+    if (node->follow != NULL) follow_marks_changed(node->follow, partition);
+    if (node->raft != NULL) node_update_condition(node);
+}
+
+void node_found_corrupt(void *context, struct partition *partition)
+{
+    struct node *node = context;
+    if (!partition_damaged(partition)) return; /* above the high watermark */
+    node_raise_alarm(node, ALARM_CORRUPT_RANGE, partition_name(partition));
+    partition_is_corrupt(context, partition, NULL);
+}
+
+/* A clean replica takes over from a damaged one as soon as there is one. */
+void node_hand_over_damaged(struct node *node)
+{
+    if (!node->damaged || node->role != NODE_SERVING || node_is_solo(node)) return;
+    if (node->transfer.active || node->stopping || leader_best_successor(node->leader) < 0) return;
+    int64_t now = node_now(node);
+    if (now - node->damage_handed_us < HAND_OVER_AGAIN_US) return;
+    node->damage_handed_us = now;
+    node_transfer_begin(node, -1, HAND_OVER_AGAIN_US, NULL, NULL);
+}
+
 void node_install_port(struct node *node)
 {
     struct group_port port = {
@@ -196,6 +229,7 @@ void node_install_port(struct node *node)
         .partition_removed = partition_went,
         .partition_durable = partition_synced,
         .partition_failed = partition_broke,
+        .partition_corrupt = partition_is_corrupt,
         .alarm = node_alarm_by_name,
         .context = node,
     };

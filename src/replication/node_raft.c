@@ -195,6 +195,7 @@ static void carry_out(struct node *node, const struct raft_action *action)
         break;
     case RAFT_ACTION_CONFIRMED: node_confirmed(node, action->confirmed.round); break;
     case RAFT_ACTION_TRANSFER_FAILED:
+        if (node_ends_transfer_failed(node)) break;
         node_transfer_ended(node, STATUS_TIMEOUT, "the successor did not take over");
         break;
     case RAFT_ACTION_ALARM: alarm(node, action); break;

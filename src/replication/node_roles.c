@@ -82,8 +82,8 @@ void node_make_leader(struct node *node, int32_t epoch)
         .group = node->identity.group,
         .incarnation = node->identity.incarnation,
         .random_seed = random_u64(&node->random),
-        .handlers = {propose, in_sync_changed, manifest_committed, conflict, node_alarm_by_name,
-                     node},
+        .handlers = {propose, in_sync_changed, manifest_committed, conflict, node_found_corrupt,
+                     node_alarm_by_name, node},
     };
     memcpy(options.members_hash, node->members_hash, sizeof(options.members_hash));
     node->leader = leader_new(&options);
@@ -118,9 +118,12 @@ static void not_leading(void *context, int32_t leader, int64_t epoch)
 
 static void heard(void *context, bool in_isr, bool handing_over)
 {
-    (void)context;
-    (void)in_isr;
+    struct node *node = context;
     (void)handing_over;
+    if (!in_isr || !node->identity.was_cut) return;
+    /* In the set, with a session that the leader accepted: nothing committed is missing here. */
+    node->identity.was_cut = false;
+    node_persist_identity(node, false);
 }
 
 static void truncated(void *context)
@@ -400,6 +403,15 @@ void node_claim_committed(struct node *node, int32_t epoch)
     ASSERT(node->role == NODE_PENDING && node->leader == NULL);
     (void)FAILPOINT("promote.claim");
     node->view.epoch = epoch;
+    if (node->identity.was_cut)
+        node_ends_begin(node, epoch);
+    else
+        node_take_over(node, epoch);
+}
+
+void node_take_over(struct node *node, int32_t epoch)
+{
+    ASSERT(node->role == NODE_PENDING && node->leader == NULL);
     struct broker *broker = node->options.broker;
     struct topic *topic = NULL;
     while ((topic = catalog_next(broker, topic)) != NULL) {
@@ -424,6 +436,7 @@ void node_stepped_down(struct node *node, enum raft_stepped_down why)
     node->role = NODE_FOLLOWER;
     node->leadership++;
     node->verifying = 0;
+    node_ends_free(node);
     node_raft_links_close(node);
     if (node->leader != NULL) {
         struct leader *leader = node->leader;

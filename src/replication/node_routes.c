@@ -318,6 +318,7 @@ static void route_list(struct node *node, struct rpc_request *request, struct sl
     }
     answer_id(node, &asked, &id);
     wire_list_begin(&out, &id, node->view.epoch);
+    if (!epochs) json_object_set_new(out.root, "cut", json_boolean(node->identity.was_cut));
     enum status status = STATUS_OK;
     for (uint32_t i = 0; status == STATUS_OK && i < wire_list_count(&in); i++) {
         struct wire_epoch_question question;

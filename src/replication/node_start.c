@@ -17,6 +17,7 @@
 struct node_start_job {
     struct job job;
     struct node *node;
+    bool copied;                   /* the DataDir was another replica's */
     struct uuid fresh_incarnation; /* to use if a new one is needed */
     struct identity identity;
     struct raft_state *state;
@@ -125,6 +126,7 @@ static enum status judge(struct node_start_job *job)
         snprintf(job->why_new, sizeof(job->why_new), "it was replica %d's",
                  job->identity.replica_id);
         /* Whoever copied it was of the group; the copy's topics stay. */
+        job->copied = true;
     } else if (raft == STATUS_CORRUPT) {
         snprintf(job->why_new, sizeof(job->why_new), "%s is damaged", RAFT_FILE);
     } else if (node->options.config.enabled && !MUTANT(29) &&
@@ -153,15 +155,26 @@ static void start_run(struct job *base)
     }
     job->status = file_make_directory(node->options.fs, node->options.data_dir, &job->error);
     if (job->status == STATUS_OK) job->status = judge(job);
+    if (job->status == STATUS_OK && job->copied) job->status = node_verify_copy(node, &job->error);
     if (job->status != STATUS_OK) return;
     if (node_is_solo(node)) job->identity.solo_epoch++;
     if (job->why_new[0] != '\0' || node_is_solo(node)) job->status = write_identity(job);
 }
 
+static bool any_was_cut(const struct node *node)
+{
+    struct topic *topic = NULL;
+    while ((topic = catalog_next(node->options.broker, topic)) != NULL) {
+        for (uint32_t i = 0; i < topic_partition_count(topic); i++) {
+            if (partition_was_cut(topic_partition(topic, i))) return true;
+        }
+    }
+    return false;
+}
+
 static void broker_started(void *context, enum status status, const struct error *error)
 {
     struct node *node = context;
-    struct node_start_job *job = node->start_job;
     if (status != STATUS_OK) {
         node_finish_start(node, status, error);
         return;
@@ -171,11 +184,24 @@ static void broker_started(void *context, enum status status, const struct error
         node_solo_begin(node);
         return;
     }
+    if (!node->identity.was_cut && any_was_cut(node)) {
+        /* On record before anything else: the next recovery finds nothing to cut any more. */
+        node->identity.was_cut = node->begin_when_written = true;
+        node_persist_identity(node, false);
+        return;
+    }
+    node_join(node);
+}
+
+void node_join(struct node *node)
+{
     struct error failure;
+    struct node_start_job *job = node->start_job;
+    node->begin_when_written = false;
     node_raft_begin(node, job->state);
     free(job->state);
     job->state = NULL;
-    status = node_listen(node, &failure);
+    enum status status = node_listen(node, &failure);
     if (status != STATUS_OK) {
         node_finish_start(node, status, &failure);
         return;
