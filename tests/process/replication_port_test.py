@@ -25,7 +25,7 @@ def state(group):
 
 
 def manifest_of(group, leader, follower):
-    answer = post(leader, "manifest", {"id": identity(group, follower, leader), "epoch": leader.status()["epoch"],
+    answer = post(leader, "manifest", {"id": identity(group.brokers, follower, leader), "epoch": leader.status()["epoch"],
                                        "have": None, "after": None}, group.token)
     assert answer.status == 200, answer.body
     return answer.json()
@@ -47,10 +47,10 @@ def test_a_wrong_token_is_told_nothing(group3, token):
 
 
 @pytest.mark.parametrize("changes, error", [
-    ({"group": "B" * 22}, "wrong_group"),
+    ({"group": "B" * 21 + "A"}, "wrong_group"),
     ({"to": 99}, "wrong_replica"),
     ({"from": 99}, "wrong_replica"),
-    ({"to_incarnation": "C" * 22}, "wrong_replica"),
+    ({"to_incarnation": "C" * 21 + "A"}, "wrong_replica"),
     ({"members": "0011223344556677"}, "members_differ"),
 ], ids=["group", "to", "from", "to_incarnation", "members"])
 def test_a_vote_under_a_foreign_identity_changes_nothing(group3, changes, error):
@@ -58,11 +58,11 @@ def test_a_vote_under_a_foreign_identity_changes_nothing(group3, changes, error)
     follower = group3.others(leader)[0]
     before = state(group3)
     for pre in (True, False):
-        vote = {"id": identity(group3, follower, leader, **changes), "pre": pre, "term": 1000000, "last_index": 1000000,
+        vote = {"id": identity(group3.brokers, follower, leader, **changes), "pre": pre, "term": 1000000, "last_index": 1000000,
                 "last_term": 1000000, "why": "timeout", "transfer": None}
         answer = post(leader, "raft/vote", vote, group3.token)
         assert answer.status == 403 and answer.json()["error"] == error, answer.body
-    append = {"id": identity(group3, follower, leader, **changes), "term": 1000000, "leader": follower.id,
+    append = {"id": identity(group3.brokers, follower, leader, **changes), "term": 1000000, "leader": follower.id,
               "caretaker": False, "prev_index": 0, "prev_term": 0, "commit": 0, "round": 1, "entries": []}
     answer = post(leader, "raft/append", append, group3.token)
     assert answer.status == 403 and answer.json()["error"] == error, answer.body

@@ -29,7 +29,7 @@ def post(broker, route, body, token):
     return http_request(broker.host, broker.replicate_port, "POST", "/replication/" + route, data, headers)
 
 
-def identity(group, sender, receiver, **changes):
+def identity(brokers, sender, receiver, **changes):
     """The `id` of a JSON request from one broker to another."""
     mine, theirs = sender.status(), receiver.status()
     known = mine or theirs
@@ -37,7 +37,7 @@ def identity(group, sender, receiver, **changes):
         "v": 1, "group": known["group"], "from": sender.id,
         "incarnation": mine["incarnation"] if mine else "A" * 22, "to": receiver.id,
         "to_incarnation": theirs["incarnation"],
-        "members": members_hash([b.id for b in group.brokers]).hex(), "rid": next(REQUESTS), **changes,
+        "members": members_hash([b.id for b in brokers]).hex(), "rid": next(REQUESTS), **changes,
     }
 
 
