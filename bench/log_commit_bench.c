@@ -2,8 +2,8 @@
  *
  *   log_commit_bench DIR [SECONDS]
  *
- * Four measurements, one line each: the bare device, 100-byte appends one after another, 64 KiB appends with
- * sixteen in flight, 100-byte appends to 16 partitions at once.                                 */
+ * Four measurements, one line each: the bare device, 100-byte appends one after another, 64 KiB
+ * appends with sixteen in flight, 100-byte appends to 16 partitions at once. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ struct bench {
     struct executor *executor;
     struct log_store *store;
     struct partition_log *logs[PARTITIONS_MAX];
-    int partitions, window;          /* appends in flight, a partition */
+    int partitions, window; /* appends in flight, a partition */
     size_t value_bytes;
     int64_t began_us[PARTITIONS_MAX], until_us, start_us;
     int64_t acknowledged[PARTITIONS_MAX];

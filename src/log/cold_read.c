@@ -34,7 +34,8 @@ static bool cold_range_fits(const struct cold_range *range, const struct batch_h
     return header->leader_epoch == -1 || epoch == -1 || epoch == header->leader_epoch;
 }
 
-/* Damage at the walk's position, where `*expected` should be. On behind it, unless it holds what is wanted. */
+/* Damage at the walk's position, where `*expected` should be. On behind it, unless it holds what is
+ * wanted. */
 static enum status cold_range_step_over(struct cold_range *range, struct segment_walk *walk,
                                         int64_t *expected, struct error *error)
 {
@@ -72,9 +73,10 @@ static void cold_range_begin(const struct cold_range *range, struct segment_walk
     }
 }
 
-/* Walks from the start to the batch that holds `offset`, or the first after it: start_position is then
- * exact, *expected the offset that follows the batch before it. Not `careful`: from header to header, so
- * that a damaged length leads astray; then it is done again, with every CRC checked on the way. */
+/* Walks from the start to the batch that holds `offset`, or the first after it: start_position is
+ * then exact, *expected the offset that follows the batch before it. Not `careful`: from header to
+ * header, so that a damaged length leads astray; then it is done again, with every CRC checked on
+ * the way. */
 static enum status cold_range_seek(struct file *file, struct cold_range *range, bool careful,
                                    int64_t *expected, struct error *error)
 {

@@ -27,6 +27,13 @@ static enum status commit_failpoint(const char *name, struct error *error)
     return STATUS_OK;
 }
 
+static void topic_path(char path[LOG_DIRECTORY_BYTES], const struct log_store *store,
+                       const char *topic)
+{
+    int length = snprintf(path, LOG_DIRECTORY_BYTES, "%s/topics/%s", store->data_dir, topic);
+    ASSERT(length > 0 && length < LOG_DIRECTORY_BYTES);
+}
+
 static enum status commit_make_directories(struct log_store *store, const char *directory,
                                            const char *topic_directory, struct error *error)
 {
@@ -171,31 +178,16 @@ static enum status commit_sync_file(struct commit_file *file, struct error *erro
     return status;
 }
 
-static enum status commit_sync_names(struct log_store *store, const char *directory,
-                                     const char *topic_directory, bool first_of_log,
-                                     struct error *error)
-{
-    struct file_system *fs = store->options.fs;
-    char topics[LOG_DIRECTORY_BYTES];
-    enum status status = segment_sync_directory(fs, directory, error);
-    if (status != STATUS_OK || !first_of_log) return status;
-    snprintf(topics, sizeof(topics), "%s/topics", store->data_dir);
-    status = segment_sync_directory(fs, topic_directory, error);
-    return status == STATUS_OK ? segment_sync_directory(fs, topics, error) : status;
-}
-
 static enum status commit_write_log(struct commit_part *part, struct commit_log *item)
 {
     struct log_store *store = part->store;
     struct commit_file *files = store->commit.files + item->first_file;
     char directory[LOG_DIRECTORY_BYTES], topic_directory[LOG_DIRECTORY_BYTES];
-    bool first_of_log = item->file_count > 0 && files[0].first_of_log;
     bool created = false;
     enum status status = STATUS_OK;
     log_directory(directory, store, item->log->topic, item->log->partition);
-    snprintf(topic_directory, sizeof(topic_directory), "%s/topics/%s", store->data_dir,
-             item->log->topic);
-    if (first_of_log) {
+    topic_path(topic_directory, store, item->log->topic);
+    if (files[0].first_of_log) {
         status = commit_make_directories(store, directory, topic_directory, &item->error);
     }
     for (uint32_t i = 0; status == STATUS_OK && i < item->file_count; i++) {
@@ -206,20 +198,54 @@ static enum status commit_write_log(struct commit_part *part, struct commit_log 
         status = commit_sync_file(&files[i], &item->error);
     }
     if (status == STATUS_OK && created) {
-        status = commit_sync_names(store, directory, topic_directory, first_of_log, &item->error);
+        status = segment_sync_directory(store->options.fs, directory, &item->error);
     }
     return status;
 }
 
 /* To the owner an error is NO_SPACE or IO: what else went wrong is in the text. */
-static void commit_run_log(struct commit_part *part, struct commit_log *item)
+static void commit_end_log(struct commit_log *item, enum status status)
 {
-    if (item->file_count == 0) return;
-    item->status = commit_write_log(part, item);
-    if (item->status == STATUS_OK) return;
-    if (item->status != STATUS_NO_SPACE) item->status = STATUS_IO;
+    item->status = status;
+    if (status == STATUS_OK) return;
+    if (status != STATUS_NO_SPACE) item->status = STATUS_IO;
     item->error.status = item->status;
     error_prefix(&item->error, "%s", item->log->name);
+}
+
+static bool commit_made_directory(const struct commit *commit, const struct commit_log *item)
+{
+    return item->file_count > 0 && item->status == STATUS_OK &&
+           commit->files[item->first_file].first_of_log;
+}
+
+/* The names of new partition directories, and of their topics': once a topic that this part's logs
+ * name in a row, and `topics` once. */
+static void commit_sync_topics(struct commit_part *part, uint32_t first_log)
+{
+    struct log_store *store = part->store;
+    struct commit *commit = &store->commit;
+    char path[LOG_DIRECTORY_BYTES];
+    const char *synced = NULL;
+    for (uint32_t i = first_log; i < commit->log_count; i += commit->part_count) {
+        struct commit_log *item = &commit->logs[i];
+        if (!commit_made_directory(commit, item)) continue;
+        if (synced != NULL && strcmp(synced, item->log->topic) == 0) continue;
+        topic_path(path, store, item->log->topic);
+        commit_end_log(item, segment_sync_directory(store->options.fs, path, &item->error));
+        if (item->status == STATUS_OK) synced = item->log->topic;
+    }
+    if (synced == NULL) return;
+    struct error error = {0};
+    snprintf(path, sizeof(path), "%s/topics", store->data_dir);
+    enum status status = segment_sync_directory(store->options.fs, path, &error);
+    for (uint32_t i = first_log; status != STATUS_OK && i < commit->log_count;
+         i += commit->part_count) {
+        struct commit_log *item = &commit->logs[i];
+        if (!commit_made_directory(commit, item)) continue;
+        item->error = error;
+        commit_end_log(item, status);
+    }
 }
 
 static void commit_persist_epochs(struct log_store *store)
@@ -294,14 +320,20 @@ void commit_part_run(struct job *job)
     struct commit_part *part = CONTAINER_OF(job, struct commit_part, job);
     struct commit *commit = &part->store->commit;
     uint32_t epochs = commit->has_epochs && commit->exclusive_count == 0;
-    uint32_t items = epochs + commit->exclusive_count + commit->log_count;
-    for (uint32_t i = part->number; i < items; i += commit->part_count) {
+    uint32_t before_logs = epochs + commit->exclusive_count;
+    uint32_t items = before_logs + commit->log_count;
+    uint32_t i = part->number;
+    for (; i < before_logs; i += commit->part_count) {
         if (i < epochs) {
             commit_persist_epochs(part->store);
-        } else if (i < epochs + commit->exclusive_count) {
-            exclusive_run(part->store, commit->exclusives[i - epochs]);
         } else {
-            commit_run_log(part, &commit->logs[i - epochs - commit->exclusive_count]);
+            exclusive_run(part->store, commit->exclusives[i - epochs]);
         }
     }
+    uint32_t first_log = i - before_logs;
+    for (; i < items; i += commit->part_count) {
+        struct commit_log *item = &commit->logs[i - before_logs];
+        if (item->file_count > 0) commit_end_log(item, commit_write_log(part, item));
+    }
+    commit_sync_topics(part, first_log);
 }

@@ -16,8 +16,8 @@ struct inspection {
     const char *path;
     const struct log_inspect_handlers *handlers;
     struct log_inspect_result *result;
-    int64_t expected;                /* the offset that comes next; -1: any */
-    int32_t epoch;                   /* of the last batch that had one */
+    int64_t expected; /* the offset that comes next; -1: any */
+    int32_t epoch;    /* of the last batch that had one */
     uint32_t crc;
     bool stopped;
 };
@@ -64,16 +64,15 @@ static void inspect_take(struct inspection *inspection, const struct segment_wal
     result->records += (uint64_t)(header->record_count > 0 ? header->record_count : 0);
     result->bytes += header->batch_bytes;
     if (inspection->handlers == NULL || inspection->handlers->batch == NULL) return;
-    struct log_inspect_batch batch = {.path = inspection->path,
-                                      .position = walk->position,
-                                      .header = *header,
-                                      .data = data};
+    struct log_inspect_batch batch = {
+        .path = inspection->path, .position = walk->position, .header = *header, .data = data};
     if (!inspection->handlers->batch(inspection->handlers->context, &batch)) {
         inspection->stopped = true;
     }
 }
 
-/* Something that is no batch: zeros to the end are room kept for appends; else a fault, and on behind it. */
+/* Something that is no batch: zeros to the end are room kept for appends; else a fault, and on
+ * behind it. */
 static enum status inspect_step_over(struct inspection *inspection, struct segment_walk *walk,
                                      const char *text, struct error *error)
 {
@@ -136,8 +135,7 @@ static void inspect_digest(struct inspection *inspection, int64_t size)
     } else {
         *slash = '\0';
     }
-    enum status status =
-        segment_digest_read(inspection->fs, directory, base, &digest, NULL);
+    enum status status = segment_digest_read(inspection->fs, directory, base, &digest, NULL);
     if (status == STATUS_CORRUPT) inspect_fault(inspection, 0, "the digest file is damaged");
     if (status != STATUS_OK) return;
     if (digest.bytes != size) {
@@ -176,7 +174,8 @@ enum status log_inspect_file(struct file_system *fs, const char *path,
     return inspect_file(&inspection, error);
 }
 
-/* ---- directories ------------------------------------------------------------------------------- */
+/* ---- directories -------------------------------------------------------------------------------
+ */
 
 /* Names of a directory, kind byte and name with NUL each. */
 static bool verify_collect(void *context, const char *name, enum file_kind kind)
@@ -189,8 +188,8 @@ static bool verify_collect(void *context, const char *name, enum file_kind kind)
     return true;
 }
 
-static enum status verify_segment(struct inspection *inspection, const char *path,
-                                  const char *name, struct error *error)
+static enum status verify_segment(struct inspection *inspection, const char *path, const char *name,
+                                  struct error *error)
 {
     int64_t base;
     if (!segment_name_parse(name, ".log", &base)) return STATUS_OK;

@@ -160,6 +160,7 @@ void log_store_adopt(struct log_store *store)
         struct partition_log *next = log->next_dirty;
         log->next_dirty = NULL;
         DL_APPEND(store->logs, log);
+        store->stats.corrupt_ranges += log->corrupt_ranges;
         if (!log->failed) {
             if (log->position_stale && log->segment_count > 0) positions_mark(log);
             if (log->offsets_stale) offsets_mark(log);

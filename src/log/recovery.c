@@ -61,8 +61,8 @@ static bool chain_bridge_hole(struct recovery *recovery, int64_t base)
     return to == base;
 }
 
-/* Does the record agree that the whole segment is synced and wanted? Beyond it a segment may be what a
- * cut or reset did not get to: read, its batches are held against the epoch history. */
+/* Does the record agree that the whole segment is synced and wanted? Beyond it a segment may be
+ * what a cut or reset did not get to: read, its batches are held against the epoch history. */
 static bool chain_digest_counts(const struct recovery *recovery,
                                 const struct segment_digest *digest)
 {
@@ -87,8 +87,7 @@ static enum status chain_try_digest(struct recovery *recovery, struct recovered_
     if (status == STATUS_OK) status = file_size(file, &segment->file_bytes, error);
     file_close(file);
     if (status != STATUS_OK) return status;
-    if (segment->file_bytes != digest.bytes ||
-        (next_base >= 0 && digest.end_offset > next_base) ||
+    if (segment->file_bytes != digest.bytes || (next_base >= 0 && digest.end_offset > next_base) ||
         !chain_digest_counts(recovery, &digest)) {
         return STATUS_NOT_FOUND;
     }
@@ -257,7 +256,7 @@ static void recovery_fill_ranges(const struct recovery *recovery, struct partiti
         if (!out->quarantined) out->quarantine_from = range.from;
         out->quarantined = true;
         out->quarantine_to = range.to;
-        __atomic_fetch_add(&recovery->store->stats.corrupt_ranges, 1, __ATOMIC_RELAXED);
+        log->corrupt_ranges++;
     }
 }
 

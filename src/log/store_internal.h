@@ -79,7 +79,7 @@ struct exclusive {
     struct partition_record closing;    /* CLOSE: what the table is to remember */
     uint32_t slot;
     uint64_t slot_generation; /* of the last slot written; the worker raises it */
-    uint32_t commit_item; /* the log\'s place in the commit, if it cuts bytes */
+    uint32_t commit_item;     /* the log\'s place in the commit, if it cuts bytes */
     int64_t floor;
     /* From the worker: how the target is left. */
     int64_t position, end_offset;
@@ -112,6 +112,7 @@ struct partition_log {
 
     struct offset_range *quarantine;
     uint32_t quarantine_count;
+    uint32_t corrupt_ranges; /* found by recovery, not counted yet */
     struct read_hint *hints;
     uint32_t next_hint;
     struct exclusive *exclusive; /* set while BUSY */
@@ -119,7 +120,7 @@ struct partition_log {
     int64_t noted_high_watermark;
     uint32_t slot;
     uint64_t slot_generation;
-    uint32_t commit_item; /* its place in the commit in flight */
+    uint32_t commit_item;     /* its place in the commit in flight */
     uint32_t cut_generation;  /* raised when bytes or files go: a read begun before starts anew */
     uint32_t jobs;            /* reads, look-ups, seals under way */
     uint32_t background_jobs; /* of these, seals and removals: an exclusive waits for them */

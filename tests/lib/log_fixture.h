@@ -90,17 +90,17 @@ static inline struct log_identity fixture_identity(int32_t partition)
 }
 static inline struct log_store *fixture_store(struct log_fixture *fixture)
 {
-    return log_store_new(&(struct log_store_options){.fs = &fixture->disk->fs,
-                                                     .executor = &fixture->loop.executor,
-                                                     .loop = &fixture->loop.loop,
-                                                     .data_dir = "/data",
-                                                     .cache_bytes_max = fixture->cache_bytes_max,
-                                                     .unsynced_bytes_max =
-                                                         fixture->unsynced_bytes_max,
-                                                     .handlers = {.durable = fixture_durable,
-                                                                  .failed = fixture_failed,
-                                                                  .snapshot = fixture_snapshot,
-                                                                  .context = fixture}});
+    return log_store_new(
+        &(struct log_store_options){.fs = &fixture->disk->fs,
+                                    .executor = &fixture->loop.executor,
+                                    .loop = &fixture->loop.loop,
+                                    .data_dir = "/data",
+                                    .cache_bytes_max = fixture->cache_bytes_max,
+                                    .unsynced_bytes_max = fixture->unsynced_bytes_max,
+                                    .handlers = {.durable = fixture_durable,
+                                                 .failed = fixture_failed,
+                                                 .snapshot = fixture_snapshot,
+                                                 .context = fixture}});
 }
 /* Opens the store and recovers the partition; the status is recovery's (or loading's). */
 static inline enum status fixture_try_open(struct log_fixture *fixture)
@@ -173,7 +173,8 @@ static inline struct shared_bytes *fixture_batch(int64_t offset, int records, in
     buffer_init(&out, 0);
     for (int i = 0; i < records; i++) {
         int length = snprintf((char *)value, 24, "%lld", (long long)(offset + i));
-        memset(value + length, '.', value_bytes > (size_t)length ? value_bytes - (size_t)length : 0);
+        memset(value + length, '.',
+               value_bytes > (size_t)length ? value_bytes - (size_t)length : 0);
         size_t bytes = value_bytes > (size_t)length ? value_bytes : (size_t)length;
         batch_builder_add(&builder, timestamp_ms + i, (struct slice){0},
                           (struct slice){.data = value, .bytes = bytes}, 0, (struct slice){0});
@@ -190,8 +191,8 @@ static inline struct shared_bytes *fixture_batch(int64_t offset, int records, in
 static inline enum status fixture_append_to(struct partition_log *log, int records, int32_t epoch,
                                             int64_t timestamp_ms, size_t value_bytes)
 {
-    struct shared_bytes *batch = fixture_batch(partition_log_end_offset(log), records, epoch,
-                                               timestamp_ms, value_bytes);
+    struct shared_bytes *batch =
+        fixture_batch(partition_log_end_offset(log), records, epoch, timestamp_ms, value_bytes);
     enum status status = partition_log_append(log, batch, false, NULL);
     shared_bytes_unref(batch);
     return status;
@@ -212,8 +213,8 @@ static inline void fixture_append_durably(struct log_fixture *fixture, int count
                      partition_log_end_offset(fixture->log));
 }
 
-/* Reads from `offset` on, to the end; checks every record's value. Returns the offset it stopped at, and
- * the last status. */
+/* Reads from `offset` on, to the end; checks every record's value. Returns the offset it stopped
+ * at, and the last status. */
 struct fixture_reading {
     bool done;
 };
@@ -233,9 +234,9 @@ static inline void fixture_check_batches(const struct log_read *read)
             struct batch_header header;
             assert_int_equal(batch_parse(data + at, bytes - at, true, &header, NULL), STATUS_OK);
             assert_true(batch_crc_matches(data + at, &header));
-            assert_int_equal(record_iterator_init(&iterator, data + at, header.batch_bytes,
-                                                  1 << 24, NULL),
-                             STATUS_OK);
+            assert_int_equal(
+                record_iterator_init(&iterator, data + at, header.batch_bytes, 1 << 24, NULL),
+                STATUS_OK);
             while (record_iterator_next(&iterator, &record, NULL) == STATUS_OK) {
                 char text[24] = "";
                 memcpy(text, record.value.data, record.value.bytes < 23 ? record.value.bytes : 23);

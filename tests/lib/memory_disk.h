@@ -1,7 +1,7 @@
 /* memory_disk.h: a file system in memory for unit tests, with what a unit test needs to break.
  *
- * Every file and directory knows what of it is synced. memory_disk_power_cut() leaves just that. The
- * n-th changing operation from now can be made to fail, once or for ever; files can be damaged.
+ * Every file and directory knows what of it is synced. memory_disk_power_cut() leaves just that.
+ * The n-th changing operation from now can be made to fail, once or for ever; files can be damaged.
  * Nothing is freed before memory_disk_deinit().                                                */
 #ifndef MOONMQ_TESTS_MEMORY_DISK_H
 #define MOONMQ_TESTS_MEMORY_DISK_H
@@ -18,11 +18,11 @@ struct memory_node {
     bool directory;
     uint8_t *data, *durable;
     size_t bytes, capacity, durable_bytes, durable_capacity;
-    struct memory_entry *entries;    /* directories */
+    struct memory_entry *entries; /* directories */
     size_t entry_count;
     struct memory_entry *durable_entries;
     size_t durable_entry_count;
-    struct memory_node *next;        /* all nodes */
+    struct memory_node *next; /* all nodes */
 };
 struct memory_entry {
     char name[300];
@@ -37,13 +37,13 @@ struct memory_file {
 struct memory_disk {
     struct file_system fs;
     struct memory_node *nodes, *root;
-    uint64_t operations;             /* changing ones so far */
-    uint64_t fail_at;                /* 0: never */
+    uint64_t operations; /* changing ones so far */
+    uint64_t fail_at;    /* 0: never */
     enum status fail_with;
     bool fail_for_ever;
-    bool nowait_misses;              /* read_nowait finds nothing in memory */
+    bool nowait_misses; /* read_nowait finds nothing in memory */
     uint64_t syncs, writes, directory_syncs, opens;
-    int64_t capacity_bytes, used_bytes;      /* 0: unlimited */
+    int64_t capacity_bytes, used_bytes; /* 0: unlimited */
     int open_files;
 };
 
@@ -91,8 +91,8 @@ static inline void memory_entry_set(struct memory_node *directory, const char *n
         memmove(entry, entry + 1, (directory->entry_count - at - 1) * sizeof(*entry));
         directory->entry_count--;
     } else if (node != NULL) {
-        directory->entries = realloc(directory->entries, (directory->entry_count + 1) *
-                                                             sizeof(*directory->entries));
+        directory->entries =
+            realloc(directory->entries, (directory->entry_count + 1) * sizeof(*directory->entries));
         size_t at = directory->entry_count++;
         while (at > 0 && strcmp(directory->entries[at - 1].name, name) > 0) {
             directory->entries[at] = directory->entries[at - 1];
@@ -140,7 +140,8 @@ static inline enum status memory_set_length(struct memory_disk *disk, struct mem
                                             size_t bytes, struct error *error)
 {
     int64_t growth = (int64_t)bytes - (int64_t)node->bytes;
-    if (disk->capacity_bytes > 0 && growth > 0 && disk->used_bytes + growth > disk->capacity_bytes) {
+    if (disk->capacity_bytes > 0 && growth > 0 &&
+        disk->used_bytes + growth > disk->capacity_bytes) {
         return memory_error(error, STATUS_NO_SPACE, "no space left");
     }
     disk->used_bytes += growth;

@@ -1,4 +1,5 @@
-/* cut_test.c: truncation, reset, dropping: on a living log, and through a crash at any operation. */
+/* cut_test.c: truncation, reset, dropping: on a living log, and through a crash at any operation.
+ */
 #include "lib/log_fixture.h"
 
 static void begin_with(struct log_fixture *f, struct memory_disk *disk, int batches)
@@ -250,8 +251,7 @@ static void a_dropped_log_leaves_no_files_and_its_name_can_be_taken_at_once(void
         f.store = fixture_store(&f);
         assert_int_equal(log_store_load(f.store, NULL), STATUS_OK);
         assert_int_equal(
-            log_store_recover(f.store, &identity, &f.config, &f.log, &f.recovery, NULL),
-            STATUS_OK);
+            log_store_recover(f.store, &identity, &f.config, &f.log, &f.recovery, NULL), STATUS_OK);
         assert_int_equal(partition_log_end_offset(f.log), 1);
         fixture_stop(&f);
         memory_disk_deinit(&disk);

@@ -260,8 +260,8 @@ static void a_full_disk_fails_with_its_own_status_and_a_reopened_copy_goes_on(vo
     assert_int_equal(f.done_calls, 1);
     assert_int_equal(f.done_status, STATUS_OK);
     struct log_identity identity = fixture_identity(0);
-    assert_int_equal(
-        log_store_recover(f.store, &identity, &f.config, &f.log, &f.recovery, NULL), STATUS_OK);
+    assert_int_equal(log_store_recover(f.store, &identity, &f.config, &f.log, &f.recovery, NULL),
+                     STATUS_OK);
     assert_int_equal(partition_log_end_offset(f.log), durable);
     fixture_append_durably(&f, 3);
     assert_int_equal(fixture_read_all(&f, 0, 100, &status), durable + 3);

@@ -4,7 +4,8 @@
 
 #define FIRST_SEGMENT FIXTURE_DIRECTORY "/00000000000000000000.log"
 
-/* A log of `synced` batches on record and `more` beyond, the process dead. Returns where the record ends. */
+/* A log of `synced` batches on record and `more` beyond, the process dead. Returns where the record
+ * ends. */
 static size_t make_log(struct log_fixture *f, struct memory_disk *disk, int synced, int more,
                        size_t *end)
 {
@@ -77,8 +78,8 @@ static void a_tail_cut_at_any_byte_is_cut_back_to_the_last_whole_batch(void **st
             int64_t intact = 0;
             const uint8_t *before = memory_disk_file(&whole, FIRST_SEGMENT)->data;
             while (position + (size_t)(intact + 1) * batch <= (zeros ? end : keep) &&
-                   memcmp(file->data + position, before + position,
-                          (size_t)(intact + 1) * batch) == 0) {
+                   memcmp(file->data + position, before + position, (size_t)(intact + 1) * batch) ==
+                       0) {
                 intact++;
             }
             fixture_init(&f, &disk);
@@ -320,7 +321,8 @@ static void without_a_record_of_positions_only_what_nothing_sound_follows_is_cut
             struct memory_disk disk;
             memory_disk_copy(&disk, &whole);
             struct memory_node *record = memory_disk_file(&disk, "/data/synced-positions");
-            if (lost == 0) memory_entry_set(memory_disk_file(&disk, "/data"), "synced-positions", NULL);
+            if (lost == 0)
+                memory_entry_set(memory_disk_file(&disk, "/data"), "synced-positions", NULL);
             if (lost == 1) record->data[3] ^= 1;
             if (lost == 2) memset(record->data + 4096, 0x77, 8192);
             memory_disk_file(&disk, FIRST_SEGMENT)->data[(size_t)bad * batch + 70] ^= 1;
@@ -371,7 +373,8 @@ static void leftovers_of_rewrites_are_removed_and_indexes_rebuilt(void **state)
     memory_disk_deinit(&disk);
 }
 
-/* ---- epochs ---------------------------------------------------------------------------------------- */
+/* ---- epochs
+ * ---------------------------------------------------------------------------------------- */
 
 static void make_epochs(struct log_fixture *f, struct memory_disk *disk)
 {
@@ -479,7 +482,8 @@ static void an_epoch_in_which_nothing_was_written_survives_a_restart(void **stat
     memory_disk_deinit(&disk);
 }
 
-/* ---- crashes at every operation ------------------------------------------------------------------------ */
+/* ---- crashes at every operation
+ * ------------------------------------------------------------------------ */
 
 static void workload(struct log_fixture *f, int64_t *durable)
 {

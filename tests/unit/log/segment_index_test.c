@@ -117,9 +117,9 @@ static void cutting_the_file_keeps_the_full_blocks_below(void **state)
     uint32_t blocks;
     (void)state;
     struct segment_index *index = make_index(&disk, INDEX_OFFSETS);
-    assert_int_equal(index_file_cut(&disk.fs, PATH, INDEX_OFFSETS, BASE, 64 * 10 * 3, 1 << 30,
-                                    &blocks, NULL),
-                     STATUS_OK);
+    assert_int_equal(
+        index_file_cut(&disk.fs, PATH, INDEX_OFFSETS, BASE, 64 * 10 * 3, 1 << 30, &blocks, NULL),
+        STATUS_OK);
     assert_int_equal(blocks, 2); /* the third block ends at the cut itself */
     assert_int_equal(memory_disk_file(&disk, PATH)->bytes, 2 * index_block_bytes(INDEX_OFFSETS));
     assert_int_equal(

@@ -40,15 +40,14 @@ static void quiet(void *context, enum log_level level, const char *line)
 
 static struct position_update update(uint32_t slot, uint64_t generation, int64_t position)
 {
-    return (struct position_update){
-        .slot = slot,
-        .content = {.uid = {{(uint8_t)slot, 1}},
-                    .partition = (int32_t)slot,
-                    .generation = generation,
-                    .synced = {.floor = 1,
-                               .segment_base = 2,
-                               .position = position,
-                               .end_offset = position + 2}}};
+    return (struct position_update){.slot = slot,
+                                    .content = {.uid = {{(uint8_t)slot, 1}},
+                                                .partition = (int32_t)slot,
+                                                .generation = generation,
+                                                .synced = {.floor = 1,
+                                                           .segment_base = 2,
+                                                           .position = position,
+                                                           .end_offset = position + 2}}};
 }
 
 static void open_disk(struct memory_disk *disk)

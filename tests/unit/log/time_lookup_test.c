@@ -115,7 +115,8 @@ static void damage_is_stepped_over(void **state)
         assert_int_equal(fixture_append_to(f.log, 1, 1, 1000 + i, 20), STATUS_OK);
     }
     fixture_rest(&f);
-    struct memory_node *file = memory_disk_file(&disk, FIXTURE_DIRECTORY "/00000000000000000000.log");
+    struct memory_node *file =
+        memory_disk_file(&disk, FIXTURE_DIRECTORY "/00000000000000000000.log");
     struct shared_bytes *batch = fixture_batch(0, 1, 1, 1000, 20);
     file->data[3 * batch->bytes + 70] ^= 1;
     shared_bytes_unref(batch);
