@@ -27,6 +27,7 @@ struct group_member {
 struct group_view {
     int32_t self_id;
     int32_t leader_id;
+    int32_t successor_id;                /* while leader_id < 0: who was told to take over; -1: nobody */
     int32_t epoch;                       /* leader epoch last heard of; -1 before the first */
     bool serving;                        /* this replica leads and serves clients */
     struct uuid group;                   /* none until bound; the Kafka cluster id */

@@ -44,9 +44,9 @@ static const struct group_member *member_of(const struct group_view *view, int32
 void native_not_leader_text(const struct group_view *view, char text[NATIVE_NOT_LEADER_BYTES])
 {
     /* A leader that has not taken over yet names nobody: itself would send clients in circles. */
-    const struct group_member *leader = view->leader_id < 0 || view->leader_id == view->self_id
-                                            ? NULL
-                                            : member_of(view, view->leader_id);
+    int32_t id = view->leader_id < 0 ? view->successor_id : view->leader_id;
+    const struct group_member *leader =
+        id < 0 || id == view->self_id ? NULL : member_of(view, id);
     if (leader == NULL || leader->client_host[0] == '\0') {
         snprintf(text, NATIVE_NOT_LEADER_BYTES, "not the leader; no leader elected yet");
         return;

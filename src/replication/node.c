@@ -108,7 +108,7 @@ struct node *node_new(const struct node_options *options)
     random_seed(&node->random, options->random_seed);
     gather_members(node);
     node->view.self_id = options->config.replica_id;
-    node->view.leader_id = node->view.epoch = -1;
+    node->view.leader_id = node->view.successor_id = node->view.epoch = -1;
     node->view.min_insync = options->config.enabled ? options->config.min_insync : 1;
     node->follow_leader = node->follow_epoch = node->last_followed_leader = -1;
     node->last_isr_us = node->leader_lost_us = -1;

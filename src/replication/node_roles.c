@@ -239,6 +239,13 @@ static bool leader_is_suspect(const struct node *node, int32_t leader)
     return !peer->control.greeted && peer->append_connection == 0;
 }
 
+/* Clients that are sent away meanwhile are told whom to try. */
+static int32_t handed_to(const struct node *node)
+{
+    bool handed = node->transfer.active && node->transfer.handed;
+    return handed && node->role != NODE_SERVING ? node->transfer.target : -1;
+}
+
 static void update_view(struct node *node, const struct raft_info *info)
 {
     const struct raft_view *known = raft_known(node->raft);
@@ -260,6 +267,7 @@ static void update_view(struct node *node, const struct raft_info *info)
         log_info("leader_is replica=%d epoch=%lld", leader, (long long)known->epoch);
     }
     view->leader_id = leader;
+    view->successor_id = leader < 0 ? handed_to(node) : -1;
     if (known->epoch > view->epoch) view->epoch = (int32_t)known->epoch;
     view->serving = node->role == NODE_SERVING;
     view->group = raft_group(node->raft);
@@ -445,6 +453,7 @@ void node_stepped_down(struct node *node, enum raft_stepped_down why)
     }
     node->view.serving = false;
     node->view.leader_id = -1;
+    node->view.successor_id = handed_to(node);
     node->leader_lost_us = node_now(node);
     node_confirms_fail(node);
     if (served) broker_demoted(node->options.broker);

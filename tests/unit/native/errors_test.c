@@ -11,7 +11,8 @@
 
 static struct group_view view_of_three(int32_t self_id, int32_t leader_id)
 {
-    struct group_view view = {.self_id = self_id, .leader_id = leader_id, .member_count = 3};
+    struct group_view view = {
+        .self_id = self_id, .leader_id = leader_id, .successor_id = -1, .member_count = 3};
     view.members[0] =
         (struct group_member){.id = 1, .client_host = "10.0.0.1", .client_port = 9092};
     view.members[1] = (struct group_member){.id = 2, .client_host = "fe80::2", .client_port = 9102};
@@ -43,6 +44,19 @@ static void nobody_is_named_without_leader_or_address(void **state)
     assert_text(1, 9, nobody);
 }
 
+static void successor_is_named_while_nobody_leads(void **state)
+{
+    (void)state;
+    char text[NATIVE_NOT_LEADER_BYTES];
+    struct group_view view = view_of_three(2, -1);
+    view.successor_id = 1;
+    native_not_leader_text(&view, text);
+    assert_string_equal(text, "not the leader; leader=10.0.0.1:9092");
+    view.leader_id = 3; /* another took over: the known leader counts */
+    native_not_leader_text(&view, text);
+    assert_string_equal(text, "not the leader; no leader elected yet");
+}
+
 static void leader_that_has_not_taken_over_names_nobody(void **state)
 {
     (void)state;
@@ -69,6 +83,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leader_is_named_by_its_client_address),
         cmocka_unit_test(nobody_is_named_without_leader_or_address),
+        cmocka_unit_test(successor_is_named_while_nobody_leads),
         cmocka_unit_test(leader_that_has_not_taken_over_names_nobody),
         cmocka_unit_test(statuses_have_their_codes),
     };
