@@ -85,7 +85,8 @@ class Writer(threading.Thread):
             self.failed += 1
             return
         self.acknowledged += 1
-        self.longest_gap_s = max(self.longest_gap_s, now - self.last_ack_s)
+        if self.acknowledged > 1:
+            self.longest_gap_s = max(self.longest_gap_s, now - self.last_ack_s)
         self.last_ack_s = now
         self.history.note_ack(message.partition(), message.offset(), message.value())
 
