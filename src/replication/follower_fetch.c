@@ -193,8 +193,12 @@ static uint8_t check_batches(const struct follow *follow, const struct follow_pa
         }
         if (!batch_crc_matches(data.data, &header)) return WIRE_REASON_BAD_CRC;
         bool in_place = compacted ? header.base_offset >= expected : header.base_offset == expected;
-        if (!in_place && !MUTANT(31)) return WIRE_REASON_OUT_OF_ORDER;
-        if (header.leader_epoch < epoch || header.leader_epoch > follow->options.epoch) {
+        if (MUTANT(31)) in_place = true;
+        if (!in_place || header.leader_epoch < epoch ||
+            header.leader_epoch > follow->options.epoch) {
+            log_warn("out_of_order partition=%s offset=%lld epoch=%d expected=%lld latest_epoch=%d",
+                     partition_name(of->partition), (long long)header.base_offset,
+                     header.leader_epoch, (long long)expected, epoch);
             return WIRE_REASON_OUT_OF_ORDER;
         }
         epoch = header.leader_epoch;

@@ -385,9 +385,10 @@ static void cold_read_done(void *context, struct log_read *read)
         struct parked_fetch *parked = &follower->parked;
         parked->building = false;
         if (parked->request != NULL && cold->position != NULL && cold->position->of != NULL) {
-            if (read->status == STATUS_OK && read->piece_count == 0)
+            if (read->status == STATUS_OK && read->piece_count == 0) {
+                parked->full = true;
                 position_add_news(leader, cold->position);
-            else if (read->status == STATUS_OK)
+            } else if (read->status == STATUS_OK)
                 data_entry(parked, cold->position, read);
             else
                 found_unreadable(leader, parked, cold->position);
@@ -461,13 +462,14 @@ static enum status serve_slot(struct leader *leader, struct follower *follower,
 static void serve_news(struct leader *leader, struct follower *follower)
 {
     struct parked_fetch *parked = &follower->parked;
-    while (follower->news != NULL && parked->data_bytes < parked->bytes_max) {
+    while (follower->news != NULL && !parked->full && parked->data_bytes < parked->bytes_max) {
         struct position *position = follower->news;
         position->has_news = false;
         DL_DELETE2(follower->news, position, news_prev, news_next);
         enum status status = serve_slot(leader, follower, position);
         if (status == STATUS_FULL) {
             /* It stays first in line, or nobody would ever come back to it. */
+            parked->full = true;
             position->has_news = true;
             DL_PREPEND2(follower->news, position, news_prev, news_next);
         }
@@ -514,6 +516,7 @@ static void release_pieces(struct parked_fetch *parked)
     parked->piece_count = 0;
     parked->entry_count = 0;
     parked->data_bytes = 0;
+    parked->full = false;
 }
 
 /* Sends header, entries and pieces of a finished answer. */

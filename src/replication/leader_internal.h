@@ -55,6 +55,7 @@ struct parked_fetch {
     struct log_piece *pieces;
     uint32_t piece_count, piece_capacity;
     uint32_t data_bytes;
+    bool full; /* the next slot's batch does not fit any more */
 };
 
 /* A cold read outlives leader and session: it finds its way back by these. */
