@@ -110,6 +110,8 @@ void broker_start(struct broker *broker, broker_done_fn done, void *context)
 {
     ASSERT(broker->phase == BROKER_NEW);
     broker->phase = BROKER_STARTING;
+    broker->began_us = loop_now_us(broker->loop);
+    broker->began_wall_ms = loop_wall_ms(broker->loop);
     broker_start_begin(broker, done, context);
 }
 

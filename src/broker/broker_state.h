@@ -50,10 +50,11 @@ struct broker {
     struct broker_handlers handlers;
 
     enum broker_phase phase;
-    bool leading;                 /* promoted, not demoted since */
-    int32_t leading_epoch;        /* valid while leading */
-    struct promotion *promotions; /* under way */
-    broker_done_fn stop_done;     /* asked to stop while starting */
+    int64_t began_us, began_wall_ms; /* the producers' clock counts on from there */
+    bool leading;                    /* promoted, not demoted since */
+    int32_t leading_epoch;           /* valid while leading */
+    struct promotion *promotions;    /* under way */
+    broker_done_fn stop_done;        /* asked to stop while starting */
     void *stop_context;
     bool stepping_down; /* inside broker_demoted(): nothing new is accepted */
     struct log_store *store;
@@ -94,9 +95,7 @@ struct broker {
 
     /* retention.c */
     struct timer *retention_timer;
-    int64_t tick_mono_ms, tick_wall_ms; /* of the last tick; 0: none yet */
-    int64_t expiry_held_until_ms;       /* monotonic: the wall clock jumped */
-    int64_t quarantine_swept_ms;        /* monotonic; 0: not yet */
+    int64_t quarantine_swept_ms; /* monotonic; 0: not yet */
     bool quarantine_sweeping;
 
     struct broker_stats stats;
@@ -148,7 +147,11 @@ struct partition *internal_partition(struct broker *broker, const char *topic, s
 /* retention.c */
 void retention_start(struct broker *broker);
 void retention_stop(struct broker *broker);
-/* Under which age a producer still counts: INT64_MAX while the wall clock cannot be trusted. */
+/* The wall clock as it was at start, counted on by the monotonic one: never jumps (fault matrix
+ * F45). */
+int64_t producer_clock_ms(const struct broker *broker);
+/* Under which age a producer still counts. What lies before the start cannot be dated: for as long
+ * nobody expires. */
 int64_t producer_expiration_ms(const struct broker *broker);
 
 #endif

@@ -13,14 +13,14 @@
 void follow_cursor_apply(struct partition *partition, int64_t below)
 {
     struct follow_cursor *cursor = &partition->following;
-    int64_t wall_ms = loop_wall_ms(partition->broker->loop);
+    int64_t written_ms = producer_clock_ms(partition->broker);
     while (cursor->at < cursor->bytes) {
         struct batch_header header;
         const uint8_t *data = cursor->data + cursor->at;
         enum status status = batch_parse(data, cursor->bytes - cursor->at, true, &header, NULL);
         ASSERT(status == STATUS_OK); /* the log has looked at it already */
         if (header.base_offset >= below) return;
-        producers_apply_batch(partition->producers, data, &header, wall_ms);
+        producers_apply_batch(partition->producers, data, &header, written_ms);
         cursor->at += header.batch_bytes;
     }
 }
@@ -121,7 +121,7 @@ struct rebuild_job {
     struct broker_job job;
     struct partition_change *change;
     struct partition_log *log;
-    int64_t wall_ms;
+    int64_t written_ms;
     struct producer_table *table;
     enum status status;
     struct error error;
@@ -131,7 +131,7 @@ static void rebuild_run(struct broker_job *job)
 {
     struct rebuild_job *rebuild = CONTAINER_OF(job, struct rebuild_job, job);
     rebuild->status =
-        producers_load(rebuild->log, rebuild->wall_ms, rebuild->table, &rebuild->error);
+        producers_load(rebuild->log, rebuild->written_ms, rebuild->table, &rebuild->error);
 }
 
 static void rebuild_dispose(struct broker_job *job)
@@ -167,7 +167,7 @@ static void rebuild_start(struct partition_change *change)
     rebuild->job.dispose = rebuild_dispose;
     rebuild->change = change;
     rebuild->log = change->partition->log;
-    rebuild->wall_ms = loop_wall_ms(change->broker->loop);
+    rebuild->written_ms = producer_clock_ms(change->broker);
     rebuild->table = producer_table_new();
     ASSERT(rebuild->table != NULL);
     change->rebuilding = true;

@@ -134,7 +134,7 @@ static enum status produce_append(struct broker *broker, struct produce *produce
     if (status != STATUS_OK) return status;
     /* The table follows the log, never the other way (T36). */
     producers_apply_batch(partition->producers, produce->batch->data, header,
-                          loop_wall_ms(broker->loop));
+                          producer_clock_ms(broker));
     produce->appended = true;
     produce->appended_us = loop_now_us(broker->loop);
     produce->base_offset = header->base_offset;
@@ -179,7 +179,7 @@ static enum status produce_try(struct broker *broker, struct produce *produce)
     produce->log_start_offset = partition_log_start(partition);
     struct producer_verdict verdict;
     enum status judged =
-        producer_check(partition->producers, &header, produce->rules, loop_wall_ms(broker->loop),
+        producer_check(partition->producers, &header, produce->rules, producer_clock_ms(broker),
                        producer_expiration_ms(broker), &verdict, &produce->error);
     if (judged == STATUS_OK && verdict.kind == PRODUCER_DUPLICATE) {
         return produce_take_duplicate(broker, produce, &verdict);

@@ -9,19 +9,19 @@
 struct producers_scan {
     struct producer_table *table;
     struct buffer *snapshot;
-    int64_t wall_ms;
+    int64_t written_ms;
     bool begun, unreadable;
 };
 
 void producers_apply_batch(struct producer_table *table, const uint8_t *data,
-                           const struct batch_header *header, int64_t wall_ms)
+                           const struct batch_header *header, int64_t written_ms)
 {
     struct batch_marker marker;
     struct error error = {0};
     bool marked = (header->attributes & BATCH_CONTROL) != 0 &&
                   batch_read_marker(data, header->batch_bytes, &marker, &error) == STATUS_OK;
     enum status status =
-        producer_apply(table, header, marked ? &marker : NULL, wall_ms, NULL, &error);
+        producer_apply(table, header, marked ? &marker : NULL, written_ms, NULL, &error);
     /* Only out of memory or at an offset that the log would have refused. */
     ASSERT(status == STATUS_OK);
 }
@@ -46,16 +46,16 @@ static bool scan_batch(void *context, const uint8_t *data, size_t bytes)
     if (!scan->begun && !scan_begin(scan)) return false;
     if (batch_parse(data, bytes, true, &header, NULL) != STATUS_OK) return false;
     if (header.base_offset < producer_table_end_offset(scan->table)) return true;
-    producers_apply_batch(scan->table, data, &header, scan->wall_ms);
+    producers_apply_batch(scan->table, data, &header, scan->written_ms);
     return true;
 }
 
-enum status producers_load(struct partition_log *log, int64_t wall_ms, struct producer_table *table,
-                           struct error *error)
+enum status producers_load(struct partition_log *log, int64_t written_ms,
+                           struct producer_table *table, struct error *error)
 {
     struct buffer snapshot;
     buffer_init(&snapshot, 0);
-    struct producers_scan scan = {.table = table, .snapshot = &snapshot, .wall_ms = wall_ms};
+    struct producers_scan scan = {.table = table, .snapshot = &snapshot, .written_ms = written_ms};
     enum status status = log_store_scan_producers(log, &snapshot, scan_batch, &scan, error);
     if (status == STATUS_OK && !scan.begun) scan_begin(&scan);
     if (scan.unreadable) {

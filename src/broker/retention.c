@@ -1,8 +1,5 @@
 /* retention.c: the broker's slow tick: old segments go (leader; followers follow its log start),
- * idle producers are forgotten, what was set aside a day ago is removed.
- *
- * A wall clock that jumped against the monotonic one makes idle times meaningless: producers are
- * then kept for a whole expiration more (fault matrix F45). */
+ * idle producers are forgotten, what was set aside a day ago is removed.                        */
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -10,7 +7,6 @@
 #include "broker/catalog_write.h"
 #include "broker/partition_state.h"
 
-#define CLOCK_JUMP_MS       60000
 #define QUARANTINE_SWEEP_MS 3600000
 
 static int64_t mono_ms(const struct broker *broker)
@@ -18,22 +14,15 @@ static int64_t mono_ms(const struct broker *broker)
     return loop_now_us(broker->loop) / 1000;
 }
 
-int64_t producer_expiration_ms(const struct broker *broker)
+int64_t producer_clock_ms(const struct broker *broker)
 {
-    return mono_ms(broker) < broker->expiry_held_until_ms ? INT64_MAX : PRODUCER_EXPIRATION_MS;
+    return broker->began_wall_ms + (loop_now_us(broker->loop) - broker->began_us) / 1000;
 }
 
-static void watch_clock(struct broker *broker)
+int64_t producer_expiration_ms(const struct broker *broker)
 {
-    int64_t now_ms = mono_ms(broker), wall_ms = loop_wall_ms(broker->loop);
-    if (broker->tick_mono_ms != 0) {
-        int64_t drift_ms = (wall_ms - broker->tick_wall_ms) - (now_ms - broker->tick_mono_ms);
-        if (drift_ms > CLOCK_JUMP_MS || drift_ms < -CLOCK_JUMP_MS) {
-            broker->expiry_held_until_ms = now_ms + PRODUCER_EXPIRATION_MS;
-        }
-    }
-    broker->tick_mono_ms = now_ms;
-    broker->tick_wall_ms = wall_ms;
+    int64_t up_ms = producer_clock_ms(broker) - broker->began_wall_ms;
+    return up_ms < PRODUCER_EXPIRATION_MS ? INT64_MAX : PRODUCER_EXPIRATION_MS;
 }
 
 static void retain_partition(struct broker *broker, struct partition *partition)
@@ -56,7 +45,7 @@ static void look_at_partitions(struct broker *broker)
             struct partition *partition = topic->partitions[i];
             if (serving && topic->settings.log.delete_old) retain_partition(broker, partition);
             if (expiration_ms == INT64_MAX) continue;
-            producer_table_expire(partition->producers, loop_wall_ms(broker->loop), expiration_ms);
+            producer_table_expire(partition->producers, producer_clock_ms(broker), expiration_ms);
         }
     }
 }
@@ -131,7 +120,6 @@ static void sweep_quarantine(struct broker *broker)
 static void retention_tick(void *context)
 {
     struct broker *broker = context;
-    watch_clock(broker);
     look_at_partitions(broker);
     sweep_quarantine(broker);
     timer_start(broker->retention_timer, broker->settings.retention_check_us);
@@ -139,7 +127,6 @@ static void retention_tick(void *context)
 
 void retention_start(struct broker *broker)
 {
-    watch_clock(broker);
     broker->retention_timer = timer_new(broker->loop, retention_tick, broker);
     timer_start(broker->retention_timer, broker->settings.retention_check_us);
 }

@@ -37,7 +37,7 @@ struct start {
     struct recovered_partition *partitions;
     uint32_t partition_count, recovered; /* those before `recovered` are done */
     uint32_t batch;                      /* in the step under way */
-    int64_t wall_ms, begun_us;
+    int64_t written_ms, begun_us;
     enum status status;
     struct error error;
 };
@@ -162,7 +162,7 @@ static void recover_one(struct start *start, struct recovered_partition *item)
     ASSERT(item->producers != NULL);
     if (item->log == NULL || item->status != STATUS_OK) return;
     item->producers_status =
-        producers_load(item->log, start->wall_ms, item->producers, &item->producers_error);
+        producers_load(item->log, start->written_ms, item->producers, &item->producers_error);
 }
 
 static void recover_run(struct broker_job *job)
@@ -313,7 +313,7 @@ void broker_start_begin(struct broker *broker, broker_done_fn done, void *contex
     start->broker = broker;
     start->done = done;
     start->context = context;
-    start->wall_ms = loop_wall_ms(broker->loop);
+    start->written_ms = producer_clock_ms(broker);
     start->begun_us = loop_now_us(broker->loop);
     start_step(start, load_run, load_done);
 }

@@ -422,6 +422,23 @@ static void every_start_of_a_leadership_stamps_its_epoch(void **state)
     stepped_loop_settle(&rig->fake);
 }
 
+/* F45: a duplicate stays one, whatever the wall clock does. */
+static void a_jump_of_the_wall_clock_forgets_no_producer(void **state)
+{
+    struct rig *rig = *state;
+    struct partition *partition = rig_partition(rig, "orders", 0);
+    struct rig_produce first, retry;
+    rig_send(rig, &first, partition, ACKS_ALL, rig_batch(rig, "a", 2, 7, 0));
+    stepped_loop_settle(&rig->fake);
+    rig->fake.wall_ms += 10 * 86400000LL;
+    stepped_loop_advance(&rig->fake, rig->settings.retention_check_us * 2);
+    rig_send(rig, &retry, partition, ACKS_ALL, rig_batch(rig, "a", 2, 7, 0));
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(retry.produce.status, STATUS_OK);
+    assert_true(retry.produce.duplicate);
+    assert_int_equal(partition_log_end(partition), 2);
+}
+
 static void producer_ids_never_repeat(void **state)
 {
     struct rig *rig = *state;
@@ -463,6 +480,7 @@ int main(void)
         TEST(deleting_the_topic_answers_those_parked_on_it),
         TEST(a_disk_that_is_behind_queues_in_order_within_a_bound),
         TEST(every_start_of_a_leadership_stamps_its_epoch),
+        TEST(a_jump_of_the_wall_clock_forgets_no_producer),
         TEST(producer_ids_never_repeat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
