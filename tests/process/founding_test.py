@@ -196,10 +196,9 @@ def test_a_damaged_file_of_one_replica_costs_nothing(group3, file, damage):
     values = write_some(group3, 100)
     leader = group3.wait_leader()
     victim = group3.others(leader)[0]
-    victim.kill()
     path = victim.data_dir / file
-    if not path.exists():
-        pytest.skip(f"no {file} was written")
+    wait_for(path.exists, f"{file} is written")
+    victim.kill()
     DAMAGE[damage](path)
     victim.start()
     group3.wait_all_in_sync()

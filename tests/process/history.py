@@ -71,6 +71,8 @@ class Writer(threading.Thread):
         self.producer = Producer({
             "bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": False,
             "message.timeout.ms": 120000, "linger.ms": 1, "max.in.flight.requests.per.connection": 5,
+            # What a silent leader costs is the client's to say: it sends no reset.
+            "socket.timeout.ms": 3000, "request.timeout.ms": 3000,
             **FAST, **(settings or {}),
         })
         self.sent = self.acknowledged = self.failed = 0

@@ -30,8 +30,7 @@ class Load:
     def __init__(self, group):
         self.group, self.history = group, History()
         clients.create_topic(group.bootstrap, "t", 2)
-        self.writer = Writer(group.bootstrap, "t", self.history, partitions=2, rate=500,
-                             settings={"socket.timeout.ms": 3000, "request.timeout.ms": 3000})
+        self.writer = Writer(group.bootstrap, "t", self.history, partitions=2, rate=500)
         self.reader = Reader(group.bootstrap, "t", self.history, partitions=2)
         self.writer.start()
         self.reader.start()
