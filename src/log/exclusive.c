@@ -30,6 +30,7 @@ static void exclusive_free(struct exclusive *exclusive)
 {
     epoch_history_deinit(&exclusive->closing.epochs);
     free(exclusive->bases);
+    free(exclusive->behind);
     free(exclusive);
 }
 
@@ -211,6 +212,10 @@ void log_store_close(struct log_store *store, struct partition_log *log, log_don
 bool exclusive_is_ready(const struct exclusive *exclusive)
 {
     const struct partition_log *log = exclusive->log;
+    if (log->journal_mark != 0 && !log->store->journal.broken &&
+        !journal_has_room(log->store, JOURNAL_ENTRY_BYTES_MAX, true)) {
+        return false; /* until a cycle makes room */
+    }
     if (exclusive->kind == EXCLUSIVE_DROP || exclusive->kind == EXCLUSIVE_CLOSE) {
         bool alone = log->exclusive == exclusive || log->exclusive == NULL;
         return alone && log->jobs == 0 && !log->store->offsets_job.in_flight;
@@ -288,6 +293,18 @@ static void exclusive_begin_close(struct exclusive *exclusive)
     positions_current(log, &record->synced);
 }
 
+static void exclusive_begin_settling(struct exclusive *exclusive)
+{
+    struct partition_log *log = exclusive->log;
+    if (log->store->journal.broken) {
+        exclusive->status = error_set(&exclusive->error, STATUS_IO,
+                                      "%s: the commit journal has failed", log->name);
+        return;
+    }
+    exclusive->takes_back = true;
+    journal_list_behind(log, exclusive);
+}
+
 void exclusive_begin(struct exclusive *exclusive)
 {
     struct partition_log *log = exclusive->log;
@@ -312,6 +329,7 @@ void exclusive_begin(struct exclusive *exclusive)
     if (moves || kept) positions_assign_slot(log);
     if (leaves) exclusive_begin_close(exclusive);
     if (moves || leaves) exclusive->slot = log->slot;
+    if ((moves || leaves) && log->journal_mark != 0) exclusive_begin_settling(exclusive);
     exclusive->slot_generation = log->slot_generation;
 }
 
@@ -325,6 +343,12 @@ static void exclusive_apply_truncate(struct exclusive *exclusive)
     while (log->ring_count > 0 &&
            cache_at(log, log->ring_count - 1)->end_offset > exclusive->end_offset) {
         cache_pop_last(log);
+    }
+    /* The first half of a chunk that the cut fell into is on disk only: what is appended next would
+     * stand right behind the chunk before it, and a reader would take the hole for a gap. */
+    if (log->ring_count > 0 &&
+        cache_at(log, log->ring_count - 1)->end_offset != exclusive->end_offset) {
+        cache_clear(log);
     }
     while (log_last_segment(log)->base_offset > exclusive->target_base) {
         segment_free(log_pop_segment(log));
@@ -399,6 +423,8 @@ static void exclusive_finish_leaving(struct exclusive *exclusive)
 void exclusive_finish(struct exclusive *exclusive)
 {
     bool ok = exclusive->status == STATUS_OK;
+    bool leaves = exclusive->kind == EXCLUSIVE_DROP || exclusive->kind == EXCLUSIVE_CLOSE;
+    if ((ok && exclusive->takes_back) || leaves) journal_forget(exclusive->log);
     if (exclusive->kind == EXCLUSIVE_TRUNCATE || exclusive->kind == EXCLUSIVE_RESET) {
         if (ok && exclusive->kind == EXCLUSIVE_TRUNCATE) exclusive_apply_truncate(exclusive);
         if (ok && exclusive->kind == EXCLUSIVE_RESET) exclusive_apply_reset(exclusive);

@@ -59,6 +59,44 @@ static void a_cut_takes_bytes_epochs_and_indexes_and_appends_go_on_there(void **
     }
 }
 
+/* Batches appended with one call are one chunk in memory. What a cut leaves of it is on disk only;
+ * the records in it must not be taken for a gap before what comes next. */
+static void a_cut_inside_of_a_chunk_leaves_no_hole_in_memory(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    enum status status;
+    struct error error;
+    (void)state;
+    fixture_begin(&f, &disk);
+    fixture_open(&f);
+    assert_int_equal(fixture_append_to(f.log, 2, 0, 1000, 20), STATUS_OK);
+    fake_loop_run(&f.loop);
+    struct shared_bytes *first = fixture_batch(2, 2, 0, 1001, 20);
+    struct shared_bytes *second = fixture_batch(4, 3, 0, 1002, 20);
+    struct shared_bytes *both = shared_bytes_new(first->bytes + second->bytes);
+    memcpy(both->data, first->data, first->bytes);
+    memcpy(both->data + first->bytes, second->data, second->bytes);
+    shared_bytes_unref(first);
+    shared_bytes_unref(second);
+    assert_int_equal(partition_log_append(f.log, both, false, &error), STATUS_OK);
+    shared_bytes_unref(both);
+    fake_loop_run(&f.loop);
+    partition_log_truncate(f.log, 4, fixture_done, &f);
+    fake_loop_run(&f.loop);
+    assert_int_equal(f.done_status, STATUS_OK);
+    assert_int_equal(fixture_append_to(f.log, 2, 1, 1003, 20), STATUS_OK);
+    fake_loop_run(&f.loop);
+    struct log_read read = {
+        .offset = 2, .limit_offset = 6, .bytes_max = 100000, .at_least_one = true};
+    assert_int_equal(fixture_read_once(&f, &read), STATUS_OK);
+    assert_int_equal(load_u64(read.pieces[0].shared->data + read.pieces[0].at), 2);
+    log_read_release(&read);
+    assert_int_equal(fixture_read_all(&f, 0, 1000, &status), 6);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
 static void a_cut_gives_up_what_is_queued_and_waits_for_what_is_in_flight(void **state)
 {
     (void)state;
@@ -288,7 +326,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cut_takes_bytes_epochs_and_indexes_and_appends_go_on_there),
-        cmocka_unit_test(a_cut_gives_up_what_is_queued_and_waits_for_what_is_in_flight),
+        cmocka_unit_test(a_cut_inside_of_a_chunk_leaves_no_hole_in_memory),
+    cmocka_unit_test(a_cut_gives_up_what_is_queued_and_waits_for_what_is_in_flight),
         cmocka_unit_test(a_cut_at_or_past_the_end_still_cuts_the_epochs),
         cmocka_unit_test(a_crash_in_a_cut_leaves_a_log_between_the_two_ends),
         cmocka_unit_test(a_reset_throws_all_away_and_begins_at_its_offset),
