@@ -227,12 +227,12 @@ static bool append_data(struct follow *follow, struct follow_partition *of, stru
     enum status status = STATUS_NO_MEMORY;
     bool gap = topic_settings_of(partition_topic(of->partition))->compacted || MUTANT(31);
     if (batches != NULL) status = partition_follow_append(of->partition, batches, gap, &error);
+    shared_bytes_unref(batches); /* the log keeps its own reference */
     if (status == STATUS_OK) {
         follow->options.handlers.fetched(follow->options.handlers.context, records);
         follow_mark_changed(follow, of);
         return true;
     }
-    if (batches != NULL) shared_bytes_unref(batches);
     if (status == STATUS_AGAIN || status == STATUS_NO_MEMORY) {
         /* The disk is behind: the same offset is asked for again, a little later. */
         follow->disk_behind = true;
