@@ -17,10 +17,7 @@ static bool following_accept_leader(struct raft *raft, int32_t leader, bool care
     peer->said_not_leading = false;
     bool told_to_stand =
         raft->role == RAFT_ROLE_PRE_CANDIDATE && raft->stand_why == RAFT_WHY_TRANSFER;
-    if (!told_to_stand) {
-        raft_follow(raft);
-        raft_arm_election(raft);
-    }
+    if (!told_to_stand) raft_follow(raft);
     raft->lost = false;
     if (!caretaker) {
         raft->heard_leader = leader;
@@ -28,6 +25,7 @@ static bool following_accept_leader(struct raft *raft, int32_t leader, bool care
         raft->heard_us = raft->now_us;
         raft->leaderless_since_us = raft->now_us;
     }
+    if (!told_to_stand) raft_arm_election(raft);
     raft_set_leader(raft, leader, caretaker);
     return true;
 }

@@ -39,7 +39,7 @@ struct word {
     const char *text;
 };
 const char *word_text(const struct word *words, int value); /* asserts that there is one */
-/* The value of the word under `key`; for one not in the list `fallback`, an error if that is −1. */
+/* The value of the word under `key`; for one not in the list `fallback`, an error if it is -1. */
 int read_word(struct json_reader *reader, const json_t *object, const char *key,
               const struct word *words, int fallback);
 /* Ascending replica ids. */

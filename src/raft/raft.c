@@ -315,15 +315,17 @@ static void raft_on_answer(struct raft *raft, const struct raft_event *event)
     struct raft_peer *peer = raft_find_peer(raft, sender->id);
     if (peer == NULL || event->answer.call == 0) return;
     raft_note_speaker(raft, sender);
+    bool stranger =
+        raft->bound && !uuid_is_none(&sender->group) && !uuid_equal(&raft->group, &sender->group);
     if (peer->ask_call == event->answer.call) {
-        if (message->kind == RAFT_MESSAGE_VOTE_ANSWER) {
+        if (message->kind == RAFT_MESSAGE_VOTE_ANSWER && !stranger) {
             raft_on_vote_answer(raft, peer, sender, message);
         } else {
             raft_on_vote_failed(raft, peer);
         }
     } else if (peer->call == event->answer.call) {
         /* A request is followed by its answer in the list of kinds. */
-        bool fits = message->kind == peer->call_kind + 1;
+        bool fits = message->kind == peer->call_kind + 1 && !stranger;
         if (!fits) {
             raft_on_raft_failed(raft, peer);
         } else if (message->kind == RAFT_MESSAGE_STAND_ANSWER) {

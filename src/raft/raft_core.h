@@ -23,9 +23,9 @@
 #define RAFT_FAST_ATTEMPTS_MAX      20
 #define RAFT_FOUNDING_RANK_US       (20 * RAFT_MS)
 #define RAFT_TRANSFER_US            (1000 * RAFT_MS)
-#define RAFT_CARETAKER_AFTER        3 /* election timeouts without a leader; also how long it rests */
+#define RAFT_CARETAKER_AFTER        3 /* election timeouts without a leader; as many it rests */
 #define RAFT_DAMAGED_AFTER          6
-#define RAFT_FOUNDING_LOG_MAX       16 /* founding claims kept before a claimer starts its log anew */
+#define RAFT_FOUNDING_LOG_MAX       16   /* founding claims kept before a claimer cuts its log */
 #define RAFT_UNCOMMITTED_CLAIMS_MAX 1024 /* room for leaderships that came to nothing */
 #define RAFT_ACTIONS_RESERVED       64   /* room that applying entries leaves to everything else */
 

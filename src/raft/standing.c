@@ -9,11 +9,6 @@
 #include "base/assert.h"
 #include "raft/raft_core.h"
 
-void raft_arm_election(struct raft *raft)
-{
-    raft->election_at_us = raft->now_us + raft_random_timeout(raft);
-}
-
 /* ---- who may ------------------------------------------------------------------------------ */
 
 static bool standing_waited(const struct raft *raft, int timeouts)
@@ -42,6 +37,28 @@ enum raft_standing raft_may_stand(const struct raft *raft)
     bool rested = raft->now_us >= raft->rest_until_us;
     return rested && standing_waited(raft, RAFT_CARETAKER_AFTER) ? RAFT_STANDS_CARETAKER
                                                                  : RAFT_STANDS_NOT;
+}
+
+/* Waiting gives a right to stand that it has not now: not to be slept through for a timeout more,
+ * nor used by all at the same moment. */
+static int64_t standing_by_waiting_us(struct raft *raft)
+{
+    static const int after[] = {RAFT_CARETAKER_AFTER, RAFT_DAMAGED_AFTER};
+    int64_t timeout = raft->options.election_timeout_us;
+    for (size_t i = 0; i < ARRAY_COUNT(after); i++) {
+        int64_t at = raft->leaderless_since_us + after[i] * timeout;
+        if (after[i] == RAFT_CARETAKER_AFTER && at < raft->rest_until_us) at = raft->rest_until_us;
+        if (at > raft->now_us) return at + random_between(&raft->random, 0, timeout / 4);
+    }
+    return RAFT_TIME_NEVER;
+}
+
+void raft_arm_election(struct raft *raft)
+{
+    raft->election_at_us = raft->now_us + raft_random_timeout(raft);
+    if (!raft->bound || raft_may_stand(raft) != RAFT_STANDS_NOT) return;
+    int64_t by_waiting = standing_by_waiting_us(raft);
+    if (by_waiting < raft->election_at_us) raft->election_at_us = by_waiting;
 }
 
 bool raft_peer_may_found(const struct raft_peer *peer)

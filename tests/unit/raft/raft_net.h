@@ -503,10 +503,29 @@ static inline void net_connect(struct net *net, int i, int j)
 
 /* ---- life of a node ----------------------------------------------------------------------- */
 
+/* What is on disk goes through its file now and then. */
+static inline void net_reread(struct net *net, struct node *node)
+{
+    if (node->disk == NULL || random_below(&net->random, 16) != 0) return;
+    struct buffer file;
+    buffer_init(&file, 0);
+    raft_state_write(node->disk, &file);
+    struct raft_state *read = NULL;
+    struct error error = {0};
+    if (raft_state_decode(buffer_slice(&file), &read, &error) != STATUS_OK) {
+        net_violate(net, "state file of %d: %s", net_id(node->index), error.text);
+    } else {
+        free(node->disk);
+        node->disk = read;
+    }
+    buffer_deinit(&file);
+}
+
 static inline void net_start(struct net *net, int i)
 {
     struct node *node = &net->nodes[i];
     ASSERT(node->raft == NULL);
+    net_reread(net, node);
     if (raft_judge_restart(net_id(i), &node->incarnation, node->disk) != RAFT_RESTART_KEEP ||
         uuid_is_none(&node->incarnation)) {
         node->incarnation = uuid_random(&net->random);

@@ -30,8 +30,8 @@ struct walk_result {
     int64_t steps;
     int64_t claims;
     int64_t committed, caretakers, installs, changes;
-    int64_t healing_us_max;
-    uint64_t seed; /* of the violation */
+    int64_t healing_us_max, serving_us_max; /* all whole again; somebody serves again */
+    uint64_t seed;                          /* of the violation */
     char violation[200];
 };
 
@@ -285,13 +285,16 @@ static void heal(struct net *net, struct walk_result *result)
     net_note(net, "-- healing --");
     heal_prepare(net);
     int64_t from = net->now_us;
+    int64_t serving = 0;
     while (net->now_us - from < 60 * NET_T && net->violation[0] == '\0') {
         net_run(net, 100 * NET_MS);
+        if (net_leader(net) < 0) serving = net->now_us - from;
         if (heal_is_whole(net)) break;
         heal_govern(net);
     }
     if (!heal_is_whole(net)) net_dump(net);
     if (!heal_is_whole(net)) net_violate(net, "dead end: a healthy majority is not whole again");
+    if (serving > result->serving_us_max) result->serving_us_max = serving;
     int64_t took = net->now_us - from;
     if (took > result->healing_us_max) result->healing_us_max = took;
 }
@@ -356,10 +359,10 @@ static void expect_clean(const char *name, struct walk_options options)
     walk(&options, &result);
     print_message("%s: walks=%d steps=%" PRId64 " claims=%" PRId64 " committed=%" PRId64
                   " caretakers=%" PRId64 " installs=%" PRId64 " changes=%" PRId64
-                  " longest healing=%" PRId64 " ms\n",
+                  " longest healing=%" PRId64 " ms, without a leader %" PRId64 " ms\n",
                   name, result.walks, result.steps, result.claims, result.committed,
                   result.caretakers, result.installs, result.changes,
-                  result.healing_us_max / NET_MS);
+                  result.healing_us_max / NET_MS, result.serving_us_max / NET_MS);
     if (result.violation[0] != '\0') {
         fail_msg("seed %" PRIu64 ": %s", result.seed, result.violation);
     }
