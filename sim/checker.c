@@ -26,6 +26,7 @@ struct node_seen {
     bool serving;
     int32_t epoch;
     int64_t term;
+    struct uuid incarnation;
     bool excused;
     struct copy_seen *copies; /* by log of the history */
     uint32_t copy_count;
@@ -242,13 +243,14 @@ static void look_at_node(struct sim_checker *checker, int index)
         if (facts.epoch < seen->epoch)
             sim_verdict_fail(checker->verdict, "I8", "node %d: epoch back from %d to %d", index + 1,
                              seen->epoch, facts.epoch);
-        if (facts.raft_term < seen->term)
+        if (facts.raft_term < seen->term && uuid_equal(&facts.incarnation, &seen->incarnation))
             sim_verdict_fail(checker->verdict, "I13", "node %d: term back from %lld to %lld",
                              index + 1, (long long)seen->term, (long long)facts.raft_term);
     }
     seen->generation = generation;
     seen->epoch = facts.epoch;
     seen->term = facts.raft_term;
+    seen->incarnation = facts.incarnation;
     if (facts.leader_serving) look_at_claim(checker, index, facts.epoch);
     bool begins = facts.leader_serving && !seen->serving;
     seen->serving = facts.leader_serving;
@@ -282,18 +284,35 @@ bool sim_checker_ever_served(const struct sim_checker *checker)
 
 /* Convergence. */
 
+/* An excused node may hold ranges that nobody can read: it cannot be asked to come back. */
+static bool is_beyond_help(struct sim_checker *checker, int index)
+{
+    struct sim_node *node = &checker->group->nodes[index];
+    if (!checker->nodes[index].excused || !node->running) return false;
+    for (struct topic *topic = catalog_next(node->broker, NULL); topic != NULL;
+         topic = catalog_next(node->broker, topic)) {
+        for (uint32_t p = 0; p < topic_partition_count(topic); p++) {
+            int64_t from, to;
+            struct partition *copy = topic_partition(topic, p);
+            if (partition_damaged(copy) || partition_log_failed(partition_log_of(copy)) ||
+                partition_log_quarantined(partition_log_of(copy), &from, &to))
+                return true;
+        }
+    }
+    return false;
+}
+
 static bool copies_agree(struct sim_checker *checker, const struct topic *topic, uint32_t index,
                          uint32_t core, char *why, size_t why_bytes)
 {
     struct partition *mine = topic_partition(topic, index);
     for (int i = 0; i < checker->group->node_count; i++) {
-        if ((core & 1u << i) == 0) continue;
+        if ((core & 1u << i) == 0 || is_beyond_help(checker, i)) continue;
         struct partition *copy = other_copy(&checker->group->nodes[i], topic, index);
         if (copy != NULL && partition_log_end(copy) == partition_log_end(mine) &&
             partition_durable(copy) == partition_log_end(mine) &&
             partition_high_watermark(copy) == partition_log_end(mine))
             continue;
-        if (copy != NULL && partition_damaged(copy) && checker->nodes[i].excused) continue;
         snprintf(why, why_bytes,
                  "%s on node %d: end %lld, durable %lld, high watermark %lld%s; "
                  "the leader's end is %lld",
@@ -325,15 +344,7 @@ bool sim_checker_converged(struct sim_checker *checker, uint32_t core, char *why
                      node->refusals > 0 ? node->start_error.text : "");
             return false;
         }
-        bool holds = true;
-        for (struct topic *topic = catalog_next(leader->broker, NULL); topic != NULL && holds;
-             topic = catalog_next(leader->broker, topic)) {
-            for (uint32_t p = 0; p < topic_partition_count(topic) && holds; p++) {
-                struct partition *copy = other_copy(node, topic, p);
-                holds = copy != NULL && !partition_damaged(copy);
-            }
-        }
-        if ((facts.isr_mask & 1u << i) == 0 && (holds || !checker->nodes[i].excused)) {
+        if ((facts.isr_mask & 1u << i) == 0 && !is_beyond_help(checker, i)) {
             char behind[300] = "it has everything";
             for (struct topic *topic = catalog_next(leader->broker, NULL); topic != NULL;
                  topic = catalog_next(leader->broker, topic)) {
@@ -363,9 +374,9 @@ static void compare_derived(struct sim_checker *checker, struct sim_node *leader
             struct partition *mine = topic_partition(topic, p);
             for (int i = 0; i < checker->group->node_count; i++) {
                 struct sim_node *node = &checker->group->nodes[i];
-                if ((core & 1u << i) == 0 || node == leader) continue;
+                if ((core & 1u << i) == 0 || node == leader || is_beyond_help(checker, i)) continue;
                 struct partition *copy = other_copy(node, topic, p);
-                if (copy == NULL || partition_damaged(copy)) continue;
+                if (copy == NULL) continue;
                 if (partition_producers_hash(copy) != partition_producers_hash(mine))
                     sim_verdict_fail(checker->verdict, "I24",
                                      "%s: producer state of nodes %d and %d differs",
@@ -390,7 +401,9 @@ void sim_checker_finish(struct sim_checker *checker, uint32_t core)
         if ((core & 1u << i) == 0) continue;
         sim_churner_check_catalog(checker->workload->churner, &checker->group->nodes[i]);
         if (checker->nodes[i].excused) excused |= 1u << i;
+        if (is_beyond_help(checker, i)) core &= ~(1u << i);
     }
+    core |= 1u << leader->index;
     compare_derived(checker, leader, core);
     sim_files_judge(checker->workload, checker->verdict, leader->index, core, excused);
 }

@@ -623,6 +623,7 @@ void sim_faults_heal(struct sim_faults *faults, uint32_t revive)
         mend_disk(faults, i);
         sim_disk_arm_crash(sim_machine_disk(node->machine), 0, SIM_DEATH_KILL);
         sim_machine_set_clock_rate(node->machine, 1000000, 1);
+        sim_machine_set_wall_offset(node->machine, 0);
         sim_machine_resume(node->machine);
         if ((revive & 1u << i) == 0)
             sim_node_kill(node, SIM_DEATH_KILL);

@@ -72,7 +72,6 @@ struct sim_faults {
     const char *failpoint;             /* armed */
     int failpoint_node, failpoint_passings;
     uint64_t counts[SIM_FAULT_KIND_COUNT];
-    bool repairs; /* damaged copies are mended from replicas (F30) */
 };
 
 /* Draws the run's kinds from `seed`. `only`: these kinds (bits) instead, 0: the drawn ones; but

@@ -142,6 +142,8 @@ void sim_run_settle(struct sim_run *run)
     sim_faults_heal(&run->faults, all);
     sim_workload_drain(&run->workload);
     if (!run_until_converged(run, all, AGREEMENT_LIMIT_US, "group")) return;
+    /* What follows from the high watermark (coordinators' state) may take a read from disk. */
+    if (!sim_run_for(run, SECOND_US)) return;
     sim_checker_finish(run->checker, all);
 }
 
