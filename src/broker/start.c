@@ -123,11 +123,17 @@ static void apply_partition(struct partition *partition)
 {
     struct internal_state *state = partition->internal;
     struct error error = {0};
-    int64_t from = partition_log_start(partition);
-    state->applied = partition->high_watermark;
-    if (state->offsets == NULL || from >= partition->high_watermark) return;
-    enum status status =
-        log_store_scan(partition->log, from, partition->high_watermark, apply_batch, state, &error);
+    int64_t from = partition_log_start(partition), to = partition->high_watermark;
+    int64_t hole_from, hole_to;
+    state->applied = to;
+    if (state->offsets == NULL || from >= to) return;
+    enum status status = log_store_scan(partition->log, from, to, apply_batch, state, &error);
+    /* A scan steps over what is quarantined: the state would lack it and not know. */
+    if (status == STATUS_OK && partition_log_quarantined(partition->log, &hole_from, &hole_to) &&
+        hole_from < to) {
+        status = error_set(&error, STATUS_CORRUPT, "offsets %lld to %lld are quarantined",
+                           (long long)hole_from, (long long)hole_to);
+    }
     if (status == STATUS_OK) return;
     log_error("internal_state_failed partition=%s reason=\"%s\"", partition_name(partition),
               error.text);

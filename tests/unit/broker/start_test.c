@@ -45,6 +45,11 @@ static void lose(struct rig *rig, const char *relative)
     assert_int_equal(unlink(path), 0);
 }
 
+static void offsets_answered(void *context, struct offsets_request *request)
+{
+    ((struct rig_answer *)context)->status = request->status;
+}
+
 static void records_watermarks_and_producers_survive_a_restart(void **state)
 {
     struct rig *rig = *state;
@@ -222,6 +227,33 @@ static void a_log_that_lost_its_end_takes_and_gives_nothing(void **state)
                      STATUS_STORAGE_ERROR);
 }
 
+static void an_internal_topic_with_a_hole_has_no_state_to_answer_from(void **state)
+{
+    struct rig *rig = *state;
+    rig->settings.internal_partitions = 1;
+    rig_restart(rig);
+    rig_lead(rig, 1);
+    rig_create(rig, "orders", 1);
+    struct committed_offset offset = {.topic = rig_text("orders"), .offset = 5};
+    struct rig_answer answer = {0};
+    struct offsets_request request = {.group = rig_text("group"),
+                                      .offsets = &offset,
+                                      .offset_count = 1,
+                                      .done = offsets_answered,
+                                      .context = &answer};
+    broker_commit_offsets(rig->broker, &request);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(answer.status, STATUS_OK);
+    rig_restart(rig);
+    lose(rig, "topics/__consumer_offsets/0/00000000000000000000.log");
+    rig_restart(rig);
+    assert_true(partition_damaged(rig_partition(rig, "__consumer_offsets", 0)));
+    rig_lead(rig, 2);
+    broker_fetch_offsets(rig->broker, &request);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(answer.status, STATUS_STORAGE_ERROR);
+}
+
 static void stopping_while_starting_stops_after_the_start(void **state)
 {
     struct rig *rig = *state;
@@ -248,6 +280,7 @@ int main(void)
         TEST(an_unfinished_creation_is_cleared_away),
         TEST(a_log_with_a_hole_below_the_high_watermark_is_damaged),
         TEST(a_log_that_lost_its_end_takes_and_gives_nothing),
+        TEST(an_internal_topic_with_a_hole_has_no_state_to_answer_from),
         TEST(stopping_while_starting_stops_after_the_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
