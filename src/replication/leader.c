@@ -25,6 +25,7 @@ struct leader *leader_new(const struct leader_options *options)
     leader->committed = (struct manifest_version){-1, 0};
     leader->serving_since_us = -1;
     leader->wake_timer = timer_new(options->loop, leader_wake_all, leader);
+    leader->marks_timer = timer_new(options->loop, leader_wake_marks, leader);
     int64_t now = leader_now(leader);
     for (uint32_t i = 0; i < options->member_count; i++) {
         struct follower *follower = &leader->followers[i];
@@ -82,7 +83,8 @@ void leader_free(struct leader *leader, int32_t leader_id, int32_t epoch)
         partition_set_replica(of->partition, NULL);
     }
     timer_free(leader->wake_timer);
-    leader->wake_timer = NULL;
+    timer_free(leader->marks_timer);
+    leader->wake_timer = leader->marks_timer = NULL;
     loop_defer(leader->options.loop, leader_destroy, leader);
 }
 

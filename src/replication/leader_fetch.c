@@ -582,6 +582,13 @@ void follower_wake(struct leader *leader, struct follower *follower)
     timer_start(leader->wake_timer, 0);
 }
 
+void leader_wake_marks(void *context)
+{
+    struct leader *leader = context;
+    leader->marks_wait = false;
+    leader_wake_all(leader);
+}
+
 void leader_wake_all(void *context)
 {
     struct leader *leader = context;

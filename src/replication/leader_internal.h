@@ -106,9 +106,11 @@ struct leader {
     struct leader_partition *partitions;
     uint32_t partition_count;
     struct manifest_version committed;
-    uint32_t in_sync;         /* mask, last computed */
-    uint8_t *seen;            /* bitmap of slots while a request is checked */
-    struct timer *wake_timer; /* answers of one loop turn go out together */
+    uint32_t in_sync;          /* mask, last computed */
+    uint8_t *seen;             /* bitmap of slots while a request is checked */
+    struct timer *wake_timer;  /* answers of one loop turn go out together */
+    struct timer *marks_timer; /* marks without bytes go out a moment later */
+    bool marks_wait;
     int64_t serving_since_us, forgiven_until_us;
     bool handing_over;
     /* One that could join, were the high watermarks not always a moment ahead of it: they wait for
@@ -148,6 +150,7 @@ void follower_refuse_parked(struct leader *leader, struct follower *follower, in
                             const char *error, int32_t leader_id, int32_t epoch);
 void follower_wake(struct leader *leader, struct follower *follower);
 void leader_wake_all(void *context);
+void leader_wake_marks(void *context);
 /* leader_isr.c */
 void leader_judge(struct leader *leader);
 void follower_bytes_wait(struct leader *leader, struct follower *follower);

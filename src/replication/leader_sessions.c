@@ -8,6 +8,8 @@
 #include "base/assert.h"
 #include "replication/leader_internal.h"
 
+#define MARKS_WAIT_US 2000
+
 static struct follower *follower_of(struct leader *leader, const struct position *position)
 {
     return &leader->followers[position->member];
@@ -68,6 +70,9 @@ bool position_is_news(const struct leader *leader, const struct position *positi
            partition_log_start(partition) != position->told_log_start;
 }
 
+/* Bytes, and whatever a follower must act on, wake its fetch at once. A high watermark alone waits
+ * a moment for bytes to ride with: nothing depends on how soon a follower knows it, and under a
+ * steady writer it would cost a fetch of its own for each commit (docs/replication.md). */
 void position_add_news(struct leader *leader, struct position *position)
 {
     struct follower *follower = follower_of(leader, position);
@@ -76,7 +81,15 @@ void position_add_news(struct leader *leader, struct position *position)
         position->has_news = true;
         DL_APPEND2(follower->news, position, news_prev, news_next);
     }
-    follower_wake(leader, follower);
+    const struct partition *partition = position->of == NULL ? NULL : position->of->partition;
+    bool mark_only = partition != NULL && partition_log_end(partition) == position->fetch_offset &&
+                     partition_log_start(partition) == position->told_log_start;
+    if (!mark_only) {
+        follower_wake(leader, follower);
+    } else if (!leader->marks_wait && !leader->dead) {
+        leader->marks_wait = true;
+        timer_start(leader->marks_timer, MARKS_WAIT_US);
+    }
 }
 
 void position_remove(struct leader *leader, struct position *position)
