@@ -192,14 +192,37 @@ static void commit_add_exclusives(struct log_store *store)
     }
 }
 
-/* ---- under way
- * ----------------------------------------------------------------------------------- */
+/* Does the commit go to the journal? Then all its logs do but those that seal a segment. */
+static void commit_choose_journal(struct log_store *store)
+{
+    struct commit *commit = &store->commit;
+    uint32_t files = 0;
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < commit->log_count; i++) {
+        struct commit_log *item = &commit->logs[i];
+        item->journaled = item->file_count == 1 && !commit->files[item->first_file].seal;
+        if (!item->journaled) continue;
+        const struct commit_file *file = &commit->files[item->first_file];
+        files++;
+        bytes += file->bytes_after - file->bytes_before;
+    }
+    commit->record_bytes = 0;
+    commit->journal_status = STATUS_OK;
+    commit->journaled = commit->exclusive_count == 0 && journal_wants(store, files, bytes);
+    for (uint32_t i = 0; i < commit->log_count; i++) {
+        struct commit_log *item = &commit->logs[i];
+        if (!commit->journaled) item->journaled = false;
+        item->sync_names = !item->journaled && item->file_count > 0 && item->log->names_behind;
+    }
+}
+
+/* ---- under way ---- */
 
 static void commit_submit_parts(struct log_store *store)
 {
     struct commit *commit = &store->commit;
     uint32_t items = commit->log_count + commit->exclusive_count +
-                     (commit->has_epochs && commit->exclusive_count == 0);
+                     (commit->has_epochs && commit->exclusive_count == 0) + commit->journaled;
     commit->part_count = items < COMMIT_PARTS_MAX ? items : COMMIT_PARTS_MAX;
     commit->parts_left = commit->part_count;
     for (uint32_t i = 0; i < commit->part_count; i++) {
@@ -248,14 +271,14 @@ static void commit_start(struct log_store *store)
         log_store_check_waiters(store);
         return;
     }
+    commit_choose_journal(store);
     commit->in_flight = true;
     commit->number++;
     commit->started_us = loop_now_us(store->loop);
     commit_submit(store);
 }
 
-/* ---- the end
- * ---------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 static void commit_finish_file(struct log_store *store, struct partition_log *log,
                                struct commit_file *file, bool ok)
@@ -310,10 +333,19 @@ static void commit_settle_log(struct log_store *store, struct commit_log *item)
         item->status = store->commit.epochs_status;
         item->error = store->commit.epochs_error;
     }
+    if (item->journaled && item->status == STATUS_OK &&
+        store->commit.journal_status != STATUS_OK) {
+        item->status = store->commit.journal_status;
+        item->error = store->commit.journal_error;
+    }
     if (MUTANT(19)) item->status = STATUS_OK;
     bool ok = item->status == STATUS_OK;
     for (uint32_t i = 0; i < item->file_count; i++) {
-        commit_finish_file(store, log, &store->commit.files[item->first_file + i], ok);
+        struct commit_file *file = &store->commit.files[item->first_file + i];
+        if (ok && item->journaled) {
+            journal_note(log, file->segment, file->create, file->first_of_log);
+        }
+        commit_finish_file(store, log, file, ok);
     }
     if (!ok) {
         log->flight_chunks = 0;
@@ -357,6 +389,7 @@ static void commit_finish(struct log_store *store)
         exclusive_finish(commit->exclusives[i]);
     }
     commit->in_flight = false;
+    journal_took(store, commit->record_bytes, commit->journal_status);
     commit->started_us = 0;
     commit->number_done = commit->number;
     cache_evict(store);
@@ -394,6 +427,7 @@ void commit_deinit(struct log_store *store)
             buffer_deinit(&commit->files[i].index[kind]);
         }
     }
+    buffer_deinit(&commit->record);
     free(commit->logs);
     free(commit->files);
     free(commit->writes);

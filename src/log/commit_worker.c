@@ -194,10 +194,11 @@ static enum status commit_write_log(struct commit_part *part, struct commit_log 
         status = commit_write_file(part, directory, &files[i], &item->error);
         created = created || files[i].create;
     }
+    if (item->journaled) return status;
     for (uint32_t i = 0; status == STATUS_OK && i < item->file_count; i++) {
         status = commit_sync_file(&files[i], &item->error);
     }
-    if (status == STATUS_OK && created) {
+    if (status == STATUS_OK && (created || item->sync_names)) {
         status = segment_sync_directory(store->options.fs, directory, &item->error);
     }
     return status;
@@ -215,8 +216,8 @@ static void commit_end_log(struct commit_log *item, enum status status)
 
 static bool commit_made_directory(const struct commit *commit, const struct commit_log *item)
 {
-    return item->file_count > 0 && item->status == STATUS_OK &&
-           commit->files[item->first_file].first_of_log;
+    return item->file_count > 0 && item->status == STATUS_OK && !item->journaled &&
+           (item->sync_names || commit->files[item->first_file].first_of_log);
 }
 
 /* The names of new partition directories, and of their topics': once a topic that this part's logs
@@ -246,6 +247,37 @@ static void commit_sync_topics(struct commit_part *part, uint32_t first_log)
         item->error = error;
         commit_end_log(item, status);
     }
+}
+
+/* The bytes of all journaled logs in one record, synced: the commit is durable with it. */
+static void commit_write_journal(struct log_store *store)
+{
+    struct commit *commit = &store->commit;
+    uint32_t entries = 0;
+    journal_record_begin(&commit->record);
+    for (uint32_t i = 0; i < commit->log_count; i++) {
+        const struct commit_log *item = &commit->logs[i];
+        if (!item->journaled) continue;
+        const struct commit_file *file = &commit->files[item->first_file];
+        const struct commit_write *writes = commit->writes + file->first_write;
+        journal_record_write(&commit->record, &item->log->uid, item->log->partition,
+                             item->log->topic, file->base_offset, file->bytes_before,
+                             (uint32_t)(file->bytes_after - file->bytes_before));
+        for (uint32_t j = 0; j < file->write_count; j++) {
+            buffer_put(&commit->record, writes[j].data, writes[j].bytes);
+        }
+        entries++;
+    }
+    commit->record_bytes = (int64_t)commit->record.bytes;
+    commit->journal_status = commit_failpoint("commit.sync", &commit->journal_error);
+    if (commit->journal_status == STATUS_OK) {
+        commit->journal_status =
+            commit_journal_append(&store->journal.journal, store->journal.active, &commit->record,
+                                  entries, &commit->journal_error);
+    }
+    if (commit->journal_status == STATUS_OK || commit->journal_status == STATUS_NO_SPACE) return;
+    commit->journal_status = STATUS_IO;
+    commit->journal_error.status = STATUS_IO;
 }
 
 static void commit_persist_epochs(struct log_store *store)
@@ -285,6 +317,36 @@ static void commit_cut_epochs(struct commit *commit)
     }
 }
 
+/* Bytes that are only in the journal reach their files, and the journal takes back what it holds of the logs:
+ * else a start would write them again, over what comes after the cut. */
+static void commit_settle_exclusives(struct log_store *store)
+{
+    struct commit *commit = &store->commit;
+    struct error error = {0};
+    uint32_t voids = 0;
+    journal_record_begin(&commit->record);
+    for (uint32_t i = 0; i < commit->exclusive_count; i++) {
+        struct exclusive *exclusive = commit->exclusives[i];
+        if (exclusive->status != STATUS_OK || !exclusive->takes_back) continue;
+        exclusive->status = journal_settle(store, exclusive, &exclusive->error);
+        if (exclusive->status != STATUS_OK) continue;
+        journal_record_void(&commit->record, &exclusive->log->uid, exclusive->log->partition,
+                            exclusive->log->topic);
+        voids++;
+    }
+    if (voids == 0) return;
+    commit->record_bytes = (int64_t)commit->record.bytes;
+    commit->journal_status = commit_journal_append(
+        &store->journal.journal, store->journal.active, &commit->record, voids, &error);
+    for (uint32_t i = 0; commit->journal_status != STATUS_OK && i < commit->exclusive_count; i++) {
+        struct exclusive *exclusive = commit->exclusives[i];
+        if (exclusive->status != STATUS_OK || !exclusive->takes_back) continue;
+        exclusive->status = STATUS_IO;
+        exclusive->error = error;
+        exclusive->error.status = STATUS_IO;
+    }
+}
+
 void commit_prepare_run(struct job *job)
 {
     struct log_store *store = CONTAINER_OF(job, struct log_store, commit.prepare);
@@ -293,6 +355,7 @@ void commit_prepare_run(struct job *job)
     struct position_update *updates =
         memory_new(commit->exclusive_count * sizeof(struct position_update));
     uint32_t count = 0;
+    commit_settle_exclusives(store);
     for (uint32_t i = 0; i < commit->exclusive_count; i++) {
         struct exclusive *exclusive = commit->exclusives[i];
         exclusive_look(store, exclusive, &updates[count]);
@@ -320,14 +383,16 @@ void commit_part_run(struct job *job)
     struct commit_part *part = CONTAINER_OF(job, struct commit_part, job);
     struct commit *commit = &part->store->commit;
     uint32_t epochs = commit->has_epochs && commit->exclusive_count == 0;
-    uint32_t before_logs = epochs + commit->exclusive_count;
+    uint32_t before_logs = commit->journaled + epochs + commit->exclusive_count;
     uint32_t items = before_logs + commit->log_count;
     uint32_t i = part->number;
     for (; i < before_logs; i += commit->part_count) {
-        if (i < epochs) {
+        if (i < commit->journaled) {
+            commit_write_journal(part->store);
+        } else if (i < commit->journaled + epochs) {
             commit_persist_epochs(part->store);
         } else {
-            exclusive_run(part->store, commit->exclusives[i - epochs]);
+            exclusive_run(part->store, commit->exclusives[i - commit->journaled - epochs]);
         }
     }
     uint32_t first_log = i - before_logs;

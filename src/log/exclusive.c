@@ -80,8 +80,7 @@ static bool exclusive_take_log(struct exclusive *exclusive, int64_t read_limit)
     return true;
 }
 
-/* ---- what is queued
- * ------------------------------------------------------------------------------ */
+/* ---- what is queued ---- */
 
 /* Keeps the batches of a waiting append that lie wholly below `offset`. */
 static void queue_trim(struct partition_log *log, struct cached_batches *chunk, int64_t offset)
@@ -156,8 +155,7 @@ static void queue_cut(struct partition_log *log, int64_t offset)
     log->log_end = last->end_offset;
 }
 
-/* ---- the calls
- * --------------------------------------------------------------------------------------- */
+/* ---- the calls ---- */
 
 void partition_log_truncate(struct partition_log *log, int64_t offset, log_done_fn done,
                             void *context)
@@ -224,8 +222,7 @@ bool exclusive_is_ready(const struct exclusive *exclusive)
     return log->failed || (!log_has_writes(log) && log->retired_count == 0);
 }
 
-/* ---- into the commit
- * ----------------------------------------------------------------------------------- */
+/* ---- into the commit ---- */
 
 static void exclusive_list_files(struct exclusive *exclusive)
 {
@@ -333,8 +330,7 @@ void exclusive_begin(struct exclusive *exclusive)
     exclusive->slot_generation = log->slot_generation;
 }
 
-/* ---- and out of it
- * ------------------------------------------------------------------------------------- */
+/* ---- and out of it ---- */
 
 static void exclusive_apply_truncate(struct exclusive *exclusive)
 {

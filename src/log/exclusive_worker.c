@@ -22,8 +22,7 @@ static enum status exclusive_failpoint(const char *name, struct error *error)
     return STATUS_OK;
 }
 
-/* ---- where the cut falls
- * --------------------------------------------------------------------------- */
+/* ---- where the cut falls ---- */
 
 /* Fills in from the files what the loop had no longer in memory. */
 static void cut_look_up(struct log_store *store, struct exclusive *exclusive, const char *directory)
@@ -159,8 +158,7 @@ void exclusive_look(struct log_store *store, struct exclusive *exclusive,
                     .synced = synced}};
 }
 
-/* ---- doing it
- * ------------------------------------------------------------------------------------------- */
+/* ---- doing it ---- */
 
 /* Snapshots of states past the new end: they hold what the log no longer does. */
 struct snapshot_sweep {

@@ -26,6 +26,7 @@ struct log_store *log_store_new(const struct log_store_options *options)
     commit_init(store);
     positions_init(store);
     offsets_init(store);
+    journal_init(store);
     return store;
 }
 
@@ -50,6 +51,7 @@ void log_store_free(struct log_store *store)
     commit_deinit(store);
     positions_deinit(store);
     offsets_deinit(store);
+    journal_deinit(store);
     synced_positions_close(&store->positions);
     partition_table_deinit(&store->table);
     pthread_mutex_destroy(&store->recovered_mutex);
@@ -135,7 +137,10 @@ enum status log_store_load(struct log_store *store, struct error *error)
         status = segment_sync_directory(store->options.fs, store->data_dir, error);
     }
     if (status != STATUS_OK) return status;
+    uint64_t replayed;
     trash_empty(store);
+    status = commit_journal_replay(&store->journal.journal, &replayed, error);
+    if (status != STATUS_OK) return status;
     status = load_document(store, "replication-epochs.json", "rebuilt from the batches",
                            epochs_file_load, &store->table.epochs_known, error);
     if (status == STATUS_OK) {
@@ -146,8 +151,7 @@ enum status log_store_load(struct log_store *store, struct error *error)
     return status == STATUS_OK ? load_positions(store, error) : status;
 }
 
-/* ---- logs coming in
- * ------------------------------------------------------------------------------- */
+/* ---- logs coming in ---- */
 
 void log_store_adopt(struct log_store *store)
 {
@@ -181,8 +185,7 @@ struct partition_log *log_store_create(struct log_store *store, const struct log
     return log;
 }
 
-/* ---- flush and stop
- * --------------------------------------------------------------------------------- */
+/* ---- flush and stop ---- */
 
 static bool waiter_is_satisfied(const struct log_store *store, const struct flush_waiter *waiter)
 {
@@ -190,7 +193,7 @@ static bool waiter_is_satisfied(const struct log_store *store, const struct flus
     if (store->offsets_round < waiter->offsets_round) return false;
     if (!waiter->everything) return true;
     return store->position_dirty_count == 0 && !store->positions_job.in_flight &&
-           store->snapshots_in_flight == 0 && store->waiting_first == NULL;
+           journal_is_empty(store) && store->snapshots_in_flight == 0 && store->waiting_first == NULL;
 }
 
 static void waiter_tell(void *context)
@@ -215,7 +218,10 @@ void log_store_check_waiters(struct log_store *store)
         }
         link = &waiter->next;
         if (store->offsets_round < waiter->offsets_round) offsets_start(store);
-        if (waiter->everything && !store->commit.in_flight) positions_start(store);
+        if (waiter->everything && !store->commit.in_flight) {
+            positions_start(store);
+            journal_start_cycle(store);
+        }
     }
 }
 
@@ -287,8 +293,7 @@ void log_store_stats(const struct log_store *store, struct log_store_stats *out)
     *out = store->stats;
 }
 
-/* ---- reading a log through (worker)
- * -------------------------------------------------------------------- */
+/* ---- reading a log through (worker) ---- */
 
 /* The base offsets of the segments there are. */
 static int64_t *scan_copy_segments(struct partition_log *log, uint32_t *count)

@@ -165,8 +165,7 @@ bool positions_behind(const struct log_store *store)
     return store->positions_job.in_flight && store->position_dirty_count > 0;
 }
 
-/* ---- after a moment of idleness
- * ------------------------------------------------------------------- */
+/* ---- after a moment of idleness ---- */
 
 static void positions_idle(void *context)
 {

@@ -54,8 +54,7 @@ static enum status read_set(struct log_read *read, enum status status, const cha
     return status;
 }
 
-/* ---- from memory
- * ---------------------------------------------------------------------------------- */
+/* ---- from memory ---- */
 
 /* Takes from one chunk what fits. False: the read is full or has reached its limit. */
 static bool read_take_chunk(struct log_read *read, const struct cached_batches *chunk,
@@ -107,8 +106,7 @@ static void read_from_memory(struct partition_log *log, struct log_read *read, u
     }
 }
 
-/* ---- from disk
- * -------------------------------------------------------------------------------------- */
+/* ---- from disk ---- */
 
 static void hint_remember(struct partition_log *log, int64_t segment_base, int64_t offset,
                           int64_t position)
@@ -308,8 +306,7 @@ static enum status read_from_disk(struct partition_log *log, struct log_read *re
     return STATUS_AGAIN;
 }
 
-/* ---- where to
- * ---------------------------------------------------------------------------------------- */
+/* ---- where to ---- */
 
 /* The range of damage at or after `offset`. */
 static const struct offset_range *read_damage(const struct partition_log *log, int64_t offset)

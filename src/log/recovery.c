@@ -189,8 +189,7 @@ enum status recovery_run(struct recovery *recovery, struct error *error)
     return status == STATUS_OK ? recovery_apply(recovery, error) : status;
 }
 
-/* ---- a log out of it
- * ------------------------------------------------------------------------------ */
+/* ---- a log out of it ---- */
 
 static struct segment *recovered_segment_open(const struct recovered_segment *from)
 {

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "log/recovery.h"
 
-/* ---- listing --------------------------------------------------------------------------------- */
+/* ---- listing ---- */
 
 static bool name_ends_with(const char *name, const char *suffix)
 {

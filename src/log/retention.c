@@ -109,8 +109,7 @@ void retention_retire(struct partition_log *log)
     positions_touch_idle_timer(log->store);
 }
 
-/* ---- raising
- * ------------------------------------------------------------------------------------- */
+/* ---- raising ---- */
 
 void partition_log_raise_start(struct partition_log *log, int64_t offset, int64_t high_watermark)
 {
@@ -136,8 +135,7 @@ void partition_log_raise_start(struct partition_log *log, int64_t offset, int64_
     retention_retire(log);
 }
 
-/* ---- what retention asks for
- * ---------------------------------------------------------------------- */
+/* ---- what retention asks for ---- */
 
 /* Are timestamps to be trusted in this pass? Calls close together are one pass. */
 static bool retention_clock_holds(struct log_store *store, int64_t now_wall_ms)

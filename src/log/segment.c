@@ -237,6 +237,18 @@ enum status segment_sync_directory(struct file_system *fs, const char *directory
     return file_sync_directory(fs, directory, error);
 }
 
+enum status segment_sync_parents(struct file_system *fs, const char *data_dir, const char *topic,
+                                 struct error *error)
+{
+    char path[SEGMENT_PATH_BYTES];
+    int length = snprintf(path, sizeof(path), "%s/topics/%s", data_dir, topic);
+    ASSERT(length > 0 && length < (int)sizeof(path));
+    enum status status = segment_sync_directory(fs, path, error);
+    if (status != STATUS_OK) return status;
+    snprintf(path, sizeof(path), "%s/topics", data_dir);
+    return segment_sync_directory(fs, path, error);
+}
+
 enum status segment_sync_file(struct file *file, struct error *error)
 {
     enum status status = file_sync(file, error);

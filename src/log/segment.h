@@ -30,6 +30,7 @@ struct segment {
     bool created;            /* the file is there and its name synced */
     bool sealed;             /* takes no more appends */
     bool cut_to_length;      /* the sealing commit did its part */
+    uint8_t behind; /* bit i: its last bytes are in journal file i, not synced in place */
     bool in_commit, sealing; /* the commit in flight works on it; seals it */
     uint32_t index_blocks[INDEX_KIND_COUNT];
     struct segment_index *index; /* while it takes appends; NULL: none made yet */
@@ -91,6 +92,10 @@ enum status segment_remove_file(struct file_system *fs, const char *directory, i
 STATUS_MUST_CHECK
 enum status segment_sync_directory(struct file_system *fs, const char *directory,
                                    struct error *error);
+/* Syncs topics/<topic> and topics/ of a DataDir. */
+STATUS_MUST_CHECK
+enum status segment_sync_parents(struct file_system *fs, const char *data_dir, const char *topic,
+                                 struct error *error);
 /* Syncs a file; an error is final (mutant M21 asks again and believes). */
 STATUS_MUST_CHECK
 enum status segment_sync_file(struct file *file, struct error *error);

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "base/log.h"
+#include "log/commit_journal.h"
 #include "log/log_store.h"
 #include "log/partition_table.h"
 #include "log/segment.h"
@@ -21,7 +22,7 @@
 #define READ_HINTS            4
 #define QUARANTINE_RANGES_MAX 16
 
-/* ---- memory of recent batches (batch_cache.c) ------------------------------------------------ */
+/* ---- memory of recent batches (batch_cache.c) ---- */
 
 /* One append, in memory until it is durable and room is wanted. */
 struct cached_batches {
@@ -57,6 +58,31 @@ struct read_hint {
     int64_t offset, segment_base, position;
 };
 
+/* A segment whose last bytes are in the journal and not synced in place (journal_keeper.c). */
+struct behind_item {
+    struct partition_log *log; /* NULL: no longer of interest */
+    int64_t base_offset;
+    bool created, first_of_log; /* its name, its directory's name are to be synced too */
+};
+struct behind_list {
+    struct behind_item *items;
+    uint32_t count, capacity;
+};
+struct journal_keeper {
+    struct commit_journal journal; /* the workers' */
+    int active;                    /* the file that takes records */
+    int cycle;                     /* the file whose segments are being synced; -1: none */
+    int64_t used_bytes[JOURNAL_FILES];
+    struct behind_list behind[JOURNAL_FILES];
+    uint32_t cycle_next, jobs;
+    bool cycle_failed, cycle_wanted;
+    bool off, broken; /* takes no commits; takes nothing at all */
+    struct timer *timer;
+    struct job invalidate;
+    enum status invalidate_status;
+    struct error invalidate_error;
+};
+
 enum exclusive_kind { EXCLUSIVE_TRUNCATE, EXCLUSIVE_RESET, EXCLUSIVE_DROP, EXCLUSIVE_CLOSE };
 
 /* What needs a log for itself: it waits for the log's queue and jobs, and runs inside a commit. */
@@ -76,6 +102,9 @@ struct exclusive {
     int64_t target_base; /* the segment that the cut falls into; -1: nothing to cut */
     int64_t target_bytes;
     int64_t hint_offset, hint_position; /* a batch at or before the cut, from memory; -1: none */
+    struct behind_item *behind; /* to be synced first, and taken back from the journal */
+    uint32_t behind_count;
+    bool takes_back;
     struct partition_record closing;    /* CLOSE: what the table is to remember */
     uint32_t slot;
     uint64_t slot_generation; /* of the last slot written; the worker raises it */
@@ -125,6 +154,8 @@ struct partition_log {
     uint32_t jobs;            /* reads, look-ups, seals under way */
     uint32_t background_jobs; /* of these, seals and removals: an exclusive waits for them */
 
+    bool names_behind; /* names of its files or directory are not synced, but in the journal */
+    uint8_t journal_mark; /* bit i: journal file i speaks of this log */
     bool failed, busy, dropped;
     bool dirty; /* in the list for the next commit */
     bool in_commit;
@@ -168,6 +199,8 @@ struct commit_log {
     uint32_t first_file, file_count;
     uint32_t chunks;
     int64_t end_offset;
+    bool journaled;  /* written without a sync: the journal has it */
+    bool sync_names; /* others of this log were; their names matter to what is synced now */
     bool has_epochs;
     struct epoch_history epochs; /* a copy */
     enum status status;
@@ -192,6 +225,11 @@ struct commit {
     struct exclusive **exclusives;
     uint32_t exclusive_count, exclusive_capacity;
     bool has_epochs;
+    bool journaled;
+    struct buffer record; /* the worker's */
+    int64_t record_bytes;
+    enum status journal_status;
+    struct error journal_error;
     struct job prepare; /* before the parts, if there are exclusives */
     struct commit_part parts[COMMIT_PARTS_MAX];
     uint32_t part_count, parts_left;
@@ -249,6 +287,7 @@ struct log_store {
     char *data_dir;
     struct partition_table table;
     struct synced_positions positions;
+    struct journal_keeper journal;
 
     struct partition_log *logs; /* utlist DL, in order of arrival */
     pthread_mutex_t recovered_mutex;
@@ -348,6 +387,20 @@ void commit_deinit(struct log_store *store);
 /* ---- commit_worker.c ---- */
 void commit_prepare_run(struct job *job);
 void commit_part_run(struct job *job);
+/* ---- journal_keeper.c ---- */
+void journal_init(struct log_store *store);
+void journal_deinit(struct log_store *store);
+bool journal_wants(struct log_store *store, uint32_t files, int64_t bytes);
+bool journal_has_room(const struct log_store *store, int64_t bytes, bool for_voids);
+void journal_note(struct partition_log *log, struct segment *segment, bool created,
+                  bool first_of_log);
+void journal_took(struct log_store *store, int64_t bytes, enum status status);
+void journal_start_cycle(struct log_store *store);
+bool journal_is_empty(const struct log_store *store);
+void journal_forget(struct partition_log *log);
+void journal_list_behind(const struct partition_log *log, struct exclusive *exclusive);
+enum status journal_settle(struct log_store *store, struct exclusive *exclusive,
+                           struct error *error); /* worker */
 /* ---- exclusive.c ---- */
 bool exclusive_is_ready(const struct exclusive *exclusive);
 void exclusive_begin(struct exclusive *exclusive);  /* loop: fills in what the worker needs */
