@@ -45,7 +45,7 @@ void raft_transfer_fail(struct raft *raft, enum raft_no why)
 static bool handover_suits_caretaker(const struct raft *raft, const struct raft_peer *peer)
 {
     return raft_ids_contain(&raft->log.seen.isr, peer->id) && raft_peer_counts(raft, peer) &&
-           raft->now_us >= peer->stand_not_before_us;
+           raft->now_us >= peer->stand_not_before_us && raft->now_us >= raft->hand_over_at_us;
 }
 
 bool raft_stand_due(const struct raft *raft, const struct raft_peer *peer)
@@ -69,8 +69,10 @@ void raft_send_stand(struct raft *raft, struct raft_peer *peer)
             },
     };
     if (raft->transfer.active) raft->transfer.sent = true;
-    /* Accepted or not: the next to be asked is another, and this one only after a while. */
-    peer->stand_not_before_us = raft->now_us + raft->options.election_timeout_us / 4;
+    /* Accepted or not: the next to be asked is another, this one only after a while, and none while
+     * this one may be standing: two at a time split the votes. */
+    raft->hand_over_at_us = raft->now_us + raft->options.election_timeout_us / 4;
+    peer->stand_not_before_us = raft->now_us + raft->options.election_timeout_us / 2;
     raft_call(raft, peer, &message);
 }
 
@@ -83,6 +85,7 @@ void raft_on_stand_answer(struct raft *raft, struct raft_peer *peer,
         raft_observe_term(raft, message->term);
         return;
     }
+    if (!message->stand_answer.accepted) raft->hand_over_at_us = raft->now_us;
     bool ours = raft->transfer.active && raft->transfer.target == peer->id;
     if (ours && !message->stand_answer.accepted) {
         raft_transfer_fail(raft, message->stand_answer.why);
@@ -116,7 +119,7 @@ void raft_on_stand_request(struct raft *raft, const struct raft_event *event)
     enum raft_no why = handover_judge(raft, event);
     struct raft_message answer = {
         .kind = RAFT_MESSAGE_STAND_ANSWER,
-        .term = raft->term,
+        .term = raft->durable_term,
         .stand_answer = {.accepted = why == RAFT_NO_NOTHING, .why = why},
     };
     raft_answer(raft, event->request.token, &answer, false);

@@ -2,13 +2,23 @@
  *
  * Each change of term, vote, log or snapshot is a new generation. Answers that promise something
  * are held until a state of at least their generation is durable. A held answer given in a term
- * that has passed is turned into a refusal: what it promised no longer describes this replica.  */
+ * that has passed is turned into a refusal: what it promised no longer describes this replica. No
+ * answer, held or not, tells a term that a crash could take back (I13).                         */
 #include "base/assert.h"
 #include "raft/raft_core.h"
 
 void raft_touch(struct raft *raft)
 {
     raft->generation++;
+}
+
+void raft_enter_term(struct raft *raft, int64_t term, int32_t voted_for)
+{
+    ASSERT(term > raft->term);
+    raft->term = term;
+    raft->voted_for = voted_for;
+    raft_touch(raft);
+    raft->term_generation = raft->generation;
 }
 
 bool raft_is_synced(const struct raft *raft)
@@ -61,6 +71,7 @@ void raft_on_persisted(struct raft *raft, uint64_t generation)
     ASSERT(generation <= raft->generation);
     if (raft->disk_failed || generation <= raft->persisted_generation) return;
     raft->persisted_generation = generation;
+    if (generation >= raft->term_generation) raft->durable_term = raft->term;
     int kept = 0;
     for (int i = 0; i < raft->held_count; i++) {
         struct raft_held *held = &raft->held[i];
@@ -68,8 +79,9 @@ void raft_on_persisted(struct raft *raft, uint64_t generation)
             raft->held[kept++] = *held;
             continue;
         }
+        if (held->message.term > raft->durable_term) raft->durable_term = held->message.term;
         if (held->message.term < raft->term) {
-            persist_revoke(&held->message, raft->term, RAFT_NO_TERM);
+            persist_revoke(&held->message, raft->durable_term, RAFT_NO_TERM);
         }
         persist_emit(raft, held->token, &held->message);
     }
@@ -83,7 +95,7 @@ void raft_on_persist_failed(struct raft *raft)
     for (int i = 0; i < raft->held_count; i++) {
         struct raft_held *held = &raft->held[i];
         if (held->message.kind == RAFT_MESSAGE_VOTE_ANSWER) {
-            persist_revoke(&held->message, held->message.term, RAFT_NO_DISK);
+            persist_revoke(&held->message, raft->durable_term, RAFT_NO_DISK);
             persist_emit(raft, held->token, &held->message);
         } else {
             raft_refuse(raft, held->token, RAFT_REFUSE_BUSY);

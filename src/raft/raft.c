@@ -82,7 +82,7 @@ struct raft *raft_new(const struct raft_options *options, const struct raft_stat
     raft_log_init(&raft->log, capacity);
     if (state != NULL) {
         ASSERT(state->replica == options->self);
-        raft->term = state->term;
+        raft->term = raft->durable_term = state->term;
         raft->voted_for = state->voted_for;
         raft->readmitted_count = state->readmitted_count;
         memcpy(raft->readmitted, state->readmitted, sizeof(raft->readmitted));
@@ -260,9 +260,7 @@ void raft_observe_term(struct raft *raft, int64_t term)
         raft_step_down(raft, raft->transfer.active ? RAFT_DOWN_TRANSFERRED : RAFT_DOWN_TERM);
     }
     raft_follow(raft);
-    raft->term = term;
-    raft->voted_for = RAFT_NOBODY;
-    raft_touch(raft);
+    raft_enter_term(raft, term, RAFT_NOBODY);
     raft_set_leader(raft, RAFT_NOBODY, false);
 }
 

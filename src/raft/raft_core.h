@@ -116,6 +116,8 @@ struct raft {
     /* persist.c */
     uint64_t generation;
     uint64_t persisted_generation;
+    uint64_t term_generation; /* the first with this term */
+    int64_t durable_term;     /* known to be on disk: what may be told without waiting */
     bool disk_failed;
     int held_count;
     struct raft_held held[RAFT_HELD_MAX];
@@ -163,6 +165,7 @@ struct raft {
     bool round_is_out;
     uint64_t round_confirmed;
     struct raft_transfer transfer;
+    int64_t hand_over_at_us; /* caretaker: nobody is told to stand before */
 
     bool stopped_reported;
     uint64_t next_call;
@@ -214,6 +217,7 @@ void raft_apply(struct raft *raft);
 
 /* persist.c */
 void raft_touch(struct raft *raft); /* the state differs from the disk's now */
+void raft_enter_term(struct raft *raft, int64_t term, int32_t voted_for);
 bool raft_is_synced(const struct raft *raft);
 void raft_answer(struct raft *raft, uint64_t token, const struct raft_message *message,
                  bool wait_for_disk);

@@ -186,9 +186,7 @@ static bool standing_is_fit(const struct raft *raft)
 static void standing_go_to_vote(struct raft *raft)
 {
     raft->role = RAFT_ROLE_CANDIDATE;
-    raft->term++;
-    raft->voted_for = raft->options.self;
-    raft_touch(raft);
+    raft_enter_term(raft, raft->term + 1, raft->options.self);
     raft->vote_generation = raft->generation;
     raft->votes_asked = false;
     raft->elections++;
@@ -254,8 +252,9 @@ void raft_on_vote_answer(struct raft *raft, struct raft_peer *peer,
     }
     bool pre = raft->role == RAFT_ROLE_PRE_CANDIDATE;
     if (!standing_is_asking(raft) || message->vote_answer.pre != pre) return;
-    if (!pre && message->term != raft->term) return;
-    peer->ask = message->vote_answer.granted ? RAFT_ASK_GRANTED : RAFT_ASK_REFUSED;
+    bool granted = message->vote_answer.granted;
+    if (granted && !pre && message->term != raft->term) return;
+    peer->ask = granted ? RAFT_ASK_GRANTED : RAFT_ASK_REFUSED;
     peer->vote_incarnation = sender->incarnation;
     standing_count(raft);
     if (standing_is_asking(raft)) standing_retry_soon(raft);

@@ -92,9 +92,11 @@ void raft_on_vote_request(struct raft *raft, const struct raft_event *event)
     enum raft_no why = voting_judge(raft, sender, message);
     bool granted = why == RAFT_NO_NOTHING;
     if (granted && !pre) voting_grant(raft, sender->id);
+    /* A pre-vote promises nothing, and a broken disk will never hold what is promised. */
+    bool at_once = pre || raft->disk_failed;
     struct raft_message answer = {
         .kind = RAFT_MESSAGE_VOTE_ANSWER,
-        .term = raft->term,
+        .term = at_once ? raft->durable_term : raft->term,
         .vote_answer =
             {
                 .pre = pre,
@@ -104,6 +106,5 @@ void raft_on_vote_request(struct raft *raft, const struct raft_event *event)
                 .holds_records = raft->holds_records,
             },
     };
-    /* A pre-vote promises nothing. A refusal tells a term, which must be the disk's. */
-    raft_answer(raft, event->request.token, &answer, !pre);
+    raft_answer(raft, event->request.token, &answer, !at_once);
 }

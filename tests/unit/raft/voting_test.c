@@ -267,6 +267,43 @@ static void failed_disk_votes_no_more(void **state)
     rig_free(rig);
 }
 
+/* I13: after a crash it would answer with a lower one. */
+static void no_answer_tells_a_term_that_is_not_on_disk(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_member();
+    struct raft_message vote = rig_vote(false, 5, 1, 1);
+    rig_request(rig, rig_sender(3), &vote);
+    assert_int_equal(rig_info(rig).term, 5);
+    assert_true(ask(rig, 2, rig_vote(true, 6, 1, 1)).granted);
+    assert_int_equal(rig_answer(rig)->term, 1);
+    rig_step(rig, (struct raft_event){.kind = RAFT_EVENT_PERSIST_FAILED});
+    assert_int_equal(rig_answer(rig)->vote_answer.why, RAFT_NO_DISK);
+    assert_int_equal(rig_answer(rig)->term, 1);
+    rig_request(rig, rig_sender(2), &vote);
+    assert_int_equal(rig_answer(rig)->vote_answer.why, RAFT_NO_DISK);
+    assert_int_equal(rig_answer(rig)->term, 1);
+    rig_free(rig);
+}
+
+static void held_vote_is_revoked_in_the_term_on_disk(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_member();
+    struct raft_message vote = rig_vote(false, 2, 1, 1);
+    rig_request(rig, rig_sender(3), &vote);
+    uint64_t written = raft_generation(rig->raft);
+    vote.term = 3;
+    rig_request(rig, rig_sender(2), &vote);
+    struct raft_event event = {.kind = RAFT_EVENT_PERSISTED};
+    event.persisted.generation = written;
+    rig_step(rig, event);
+    assert_int_equal(rig_count(rig, RAFT_ACTION_ANSWER), 1);
+    assert_false(rig_answer(rig)->vote_answer.granted);
+    assert_int_equal(rig_answer(rig)->term, 2);
+    rig_free(rig);
+}
+
 static void vote_held_into_a_later_term_leaves_as_a_refusal(void **state)
 {
     (void)state;
@@ -321,6 +358,8 @@ int main(void)
         cmocka_unit_test(asker_that_is_a_learner_is_judged_like_anyone),
         cmocka_unit_test(another_group_is_refused_before_any_effect),
         cmocka_unit_test(failed_disk_votes_no_more),
+        cmocka_unit_test(no_answer_tells_a_term_that_is_not_on_disk),
+        cmocka_unit_test(held_vote_is_revoked_in_the_term_on_disk),
         cmocka_unit_test(vote_held_into_a_later_term_leaves_as_a_refusal),
         cmocka_unit_test(restart_without_its_state_needs_a_new_incarnation),
     };
