@@ -137,6 +137,7 @@ void node_free(struct node *node)
     timer_free(node->confirm_timer);
     timer_free(node->stop_timer);
     timer_free(node->amnesia_timer);
+    timer_free(node->reopen_timer);
     node_files_free(node);
     node_start_free(node);
     node_promotions_free(node);

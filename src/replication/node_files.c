@@ -73,6 +73,10 @@ static void raft_done(struct job *base)
     bool failed = event.kind == RAFT_EVENT_PERSIST_FAILED;
     if (node->persist_wanted && !failed) node_persist_raft(node);
     (void)node_step(node, &event, NULL, NULL);
+    if (failed)
+        node_raft_file_failed(node);
+    else
+        node->reopen_us = 0;
 }
 
 void node_persist_raft(struct node *node)
@@ -186,6 +190,52 @@ void node_shed(struct node *node)
     job->node = node;
     job->identity = node->identity;
     node->identity_job = job;
+    executor_submit(node->options.executor, EXECUTOR_LANE_RAFT, &job->job);
+}
+
+/* ---- reopening ---- */
+
+static void reopen_run(struct job *base)
+{
+    struct node_file_job *job = CONTAINER_OF(base, struct node_file_job, job);
+    char path[512];
+    struct buffer file, content;
+    snprintf(path, sizeof(path), "%s/%s", job->node->options.data_dir, RAFT_FILE);
+    buffer_init(&file, RAFT_STATE_BYTES_MAX);
+    job->status =
+        file_read_whole(job->node->options.fs, path, RAFT_STATE_BYTES_MAX, &file, &job->error);
+    if (job->status == STATUS_OK) {
+        job->status = raft_state_decode(buffer_slice(&file), &job->state, &job->error);
+    }
+    buffer_deinit(&file);
+    if (job->status != STATUS_OK) return;
+    buffer_init(&content, 0);
+    raft_state_write(job->state, &content);
+    job->status = replace(job, RAFT_FILE, &content);
+}
+
+static void reopen_done(struct job *base)
+{
+    struct node_file_job *job = CONTAINER_OF(base, struct node_file_job, job);
+    struct node *node = job->node;
+    node->persist_job = NULL;
+    if (node->shedding)
+        node_shed(node);
+    else
+        node_reopened(node, job->status, job->state);
+    free(job->state);
+    free(job);
+}
+
+void node_reopen(struct node *node)
+{
+    ASSERT(node->raft == NULL && !node_files_busy(node));
+    struct node_file_job *job = calloc(1, sizeof(*job));
+    ASSERT(job != NULL);
+    job->job.run = reopen_run;
+    job->job.done = reopen_done;
+    job->node = node;
+    node->persist_job = job;
     executor_submit(node->options.executor, EXECUTOR_LANE_RAFT, &job->job);
 }
 

@@ -154,6 +154,8 @@ struct node {
     bool identity_dirty, identity_for_bound;
     bool shedding; /* vote and Raft log go; the core begins anew when they are gone */
     struct timer *amnesia_timer;
+    struct timer *reopen_timer; /* the Raft file could not be written: read again after a while */
+    int64_t reopen_us;          /* how long a while */
     struct node_start_job *start_job;
     bool begin_when_written; /* joins the group when the identity file is */
     struct node_transfer transfer;
@@ -206,6 +208,9 @@ void node_persist_identity(struct node *node, bool for_bound);
 /* Removes the Raft file and writes the identity as it is now, after what is under way; then
  * node_shed_done(). The core is gone already. */
 void node_shed(struct node *node);
+/* Reads Raft's state back from the disk and writes it again, as a restart would find it; then
+ * node_reopened(). The core is gone already. */
+void node_reopen(struct node *node);
 bool node_files_busy(const struct node *node);
 void node_files_free(struct node *node);
 /* node_raft.c: events into the core, its actions carried out. */
@@ -255,6 +260,8 @@ void node_follow_again(struct node *node);
 void node_serve_if_ready(struct node *node);
 void node_amnesia(void *context);
 void node_shed_done(struct node *node, enum status status);
+void node_raft_file_failed(struct node *node);
+void node_reopened(struct node *node, enum status status, const struct raft_state *state);
 void node_promotions_free(struct node *node);
 void node_make_leader(struct node *node, int32_t epoch);
 /* The claim is committed, and nobody is known to hold more: on to serving. */

@@ -13,6 +13,9 @@
 #include "base/mutant.h"
 #include "replication/node_internal.h"
 
+#define REOPEN_US_MIN 500000
+#define REOPEN_US_MAX 5000000
+
 /* ---- the leader's handlers ---- */
 
 static enum raft_isr_why raft_why(enum isr_why why)
@@ -466,31 +469,89 @@ void node_stepped_down(struct node *node, enum raft_stepped_down why)
 
 /* ---- amnesia ---- */
 
-static void begin_shedding(void *context)
+/* The core goes, and with it all that hangs on it. */
+static void drop_raft(struct node *node)
 {
-    struct node *node = context;
-    if (node->role != NODE_FOLLOWER || node->stopping || node->raft == NULL) return;
     stop_following(node);
     node_links_free(node);
     node_requests_drop(node);
     raft_free(node->raft);
     node->raft = NULL;
     node->raft_life++;
+    node->persist_wanted = false;
     timer_stop(node->raft_timer);
-    node->identity.incarnation = uuid_random(&node->random);
     node->view.leader_id = -1;
     broker_view_changed(node->options.broker);
+}
+
+static void begin_shedding(void *context)
+{
+    struct node *node = context;
+    if (node->role != NODE_FOLLOWER || node->stopping || node->raft == NULL) return;
+    drop_raft(node);
+    node->identity.incarnation = uuid_random(&node->random);
     node_shed(node);
 }
 
 /* Vote and Raft log are gone, and the new incarnation is on disk: a learner from here on. */
 void node_shed_done(struct node *node, enum status status)
 {
-    if (status != STATUS_OK || node->stopping || node->role == NODE_STOPPED) return;
+    if (node->stopping || node->role == NODE_STOPPED) return;
+    if (status != STATUS_OK) {
+        node_raft_file_failed(
+            node); /* read again after a while: the new incarnation fits no file */
+        return;
+    }
     node_raft_begin(node, NULL);
     node_persist_raft(node);
     node_links_begin(node);
     node_group_changed(node);
+}
+
+/* ---- a Raft file that could not be written ---- */
+
+static void reopen_fire(void *context)
+{
+    struct node *node = context;
+    if (node->stopping || node->shedding || node->role != NODE_FOLLOWER) return;
+    if (node_files_busy(node)) {
+        timer_start(node->reopen_timer, REOPEN_US_MIN);
+        return;
+    }
+    if (node->raft != NULL) drop_raft(node);
+    node_reopen(node);
+}
+
+/* The core answers nothing any more (F41), and nothing that depended on the failed write was ever
+ * said. What the disk holds is where a restart would begin; so after a while this does. */
+void node_raft_file_failed(struct node *node)
+{
+    node->reopen_us = node->reopen_us == 0 ? REOPEN_US_MIN : node->reopen_us * 2;
+    if (node->reopen_us > REOPEN_US_MAX) node->reopen_us = REOPEN_US_MAX;
+    if (node->reopen_timer == NULL) {
+        node->reopen_timer = timer_new(node->options.loop, reopen_fire, node);
+    }
+    timer_start(node->reopen_timer, node->reopen_us);
+}
+
+void node_reopened(struct node *node, enum status status, const struct raft_state *state)
+{
+    if (node->stopping || node->role == NODE_STOPPED) return;
+    bool lost = status == STATUS_NOT_FOUND || status == STATUS_CORRUPT;
+    bool other = status == STATUS_OK &&
+                 raft_judge_restart(node->view.self_id, &node->identity.incarnation, state) ==
+                     RAFT_RESTART_NEW_INCARNATION;
+    if (lost || other) {
+        node->identity.incarnation = uuid_random(&node->random);
+        node_shed(node);
+    } else if (status != STATUS_OK) {
+        node_raft_file_failed(node);
+    } else {
+        log_info("raft_file_reopened term=%lld", (long long)state->term);
+        node_raft_begin(node, state);
+        node_links_begin(node);
+        node_group_changed(node);
+    }
 }
 
 /* The leader found that a durable position went back: another incarnation from here on, copies
