@@ -187,6 +187,7 @@ static void play_member_lists(struct sim_run *run)
     start_again(run, odd);
     if (!sim_run_for(run, 6 * SECOND_US)) return;
     kill_and_keep_down(run, odd, SIM_DEATH_KILL);
+    if (!sim_run_for(run, SECOND_US)) return;
     run->group.nodes[odd].members_mask = 0x1f;
     start_again(run, odd);
     sim_run_settle(run);
