@@ -1,7 +1,9 @@
-/* broker.h: the protocol-neutral broker: topics, partitions, producers, committed offsets, parked requests.
+/* broker.h: the protocol-neutral broker: topics, partitions, producers, committed offsets, parked
+ * requests.
  *
- * Front ends call produce.h, fetch.h, admin.h, offsets.h; the replication group (floor 4) drives roles and high watermarks
- * through "From the group" below, and is asked through group_port.h. One loop thread owns it all.  */
+ * Front ends call produce.h, fetch.h, admin.h, offsets.h; the replication group (floor 4) drives
+ * roles and high watermarks through "From the group" below, and is asked through group_port.h. One
+ * loop thread owns it all.  */
 #ifndef MOONMQ_BROKER_BROKER_H
 #define MOONMQ_BROKER_BROKER_H
 
@@ -19,15 +21,15 @@
 #include "log/log_store.h"
 
 struct broker_settings {
-    enum produce_acks default_acks;      /* Server.Acks: native produces, the broker's own */
+    enum produce_acks default_acks; /* Server.Acks: native produces, the broker's own */
     int64_t ack_timeout_us;
     bool auto_create_topics;
     uint32_t default_partitions;
     uint32_t topics_max;
     uint32_t fetch_bytes_max;
     size_t cache_bytes_max, unsynced_bytes_max;
-    int64_t retention_check_us;          /* 30 s */
-    uint32_t internal_partitions;        /* 16 */
+    int64_t retention_check_us;   /* 30 s */
+    uint32_t internal_partitions; /* 16 */
 };
 void broker_settings_default(struct broker_settings *settings);
 
@@ -35,10 +37,12 @@ struct broker_handlers {
     /* A partition object came (at start, created, grown) or is about to go. */
     void (*partition_added)(void *context, struct partition *partition);
     void (*partition_removed)(void *context, struct partition *partition);
-    /* Its durable offset moved; its copy failed. */
+    /* Its durable offset moved; its copy failed (the alarm "sync_failed" is the handler's to
+     * raise). */
     void (*partition_durable)(void *context, struct partition *partition);
     void (*partition_failed)(void *context, struct partition *partition, const struct error *error);
-    /* A read met a corrupt range of its copy: the rest is served on (fault matrix F30). NULL: not wanted. */
+    /* A read met a corrupt range of its copy: the rest is served on (fault matrix F30). NULL: not
+     * wanted. */
     void (*partition_corrupt)(void *context, struct partition *partition,
                               const struct error *error);
     /* Alarm kinds of decisions 25: "sync_failed", "corrupt_range", "topic_set_aside". */
@@ -61,8 +65,9 @@ void broker_free(struct broker *broker);
 void broker_set_group(struct broker *broker, const struct group_port *port,
                       const struct broker_handlers *handlers);
 
-/* Recovers everything in the DataDir on workers: small files, topics, logs, producers, committed offsets up to the
- * recorded high watermarks. `done` with STATUS_OK: ready to follow or be promoted. */
+/* Recovers everything in the DataDir on workers: small files, topics, logs, producers, committed
+ * offsets up to the recorded high watermarks. `done` with STATUS_OK: ready to follow or be
+ * promoted. */
 typedef void (*broker_done_fn)(void *context, enum status status, const struct error *error);
 void broker_start(struct broker *broker, broker_done_fn done, void *context);
 /* Flushes, writes the small files. Serves nothing afterwards. */
@@ -78,15 +83,17 @@ const struct group_port *broker_group_port(struct broker *broker);
 /* May clients be served? STATUS_OK, NOT_LEADER, or NOT_READY (leading, still taking over). */
 enum status broker_check_serving(struct broker *broker);
 
-/* Calls back at once if a leader is known (and, here, serves), else when one is, or with STATUS_NO_LEADER after
- * `timeout_us` (at most 3 s is used by front ends). Parks Metadata, FindCoordinator, HELLO. */
+/* Calls back at once if a leader is known (and, here, serves), else when one is, or with
+ * STATUS_NO_LEADER after `timeout_us` (at most 3 s is used by front ends). Parks Metadata,
+ * FindCoordinator, HELLO. */
 struct leader_wait;
 typedef void (*leader_wait_fn)(void *context, enum status status);
 struct leader_wait *broker_wait_leader(struct broker *broker, int64_t timeout_us,
-                                       leader_wait_fn done, void *context);  /* NULL: was called */
+                                       leader_wait_fn done, void *context); /* NULL: was called */
 void broker_wait_leader_cancel(struct broker *broker, struct leader_wait *wait);
 
-/* Called for each change of leadership as clients see it (native connections close, …). Up to 8 listeners. */
+/* Called for each change of leadership as clients see it (native connections close, …). Up to 8
+ * listeners. */
 struct leadership_listener {
     void (*changed)(void *context);
     void *context;
@@ -98,12 +105,14 @@ void broker_add_leadership_listener(struct broker *broker,
 /* The view changed (leader, epoch, ISR, minimum, in-sync count, members). Parked produces fail with
  * NOT_ENOUGH_REPLICAS_AFTER when too few are in sync; leader waits are answered. */
 void broker_view_changed(struct broker *broker);
-/* Won: take up coordinators' state from the internal topics' tails (they are applied to the high watermark already), create the
- * internal topics if there are none (only when the catalog is empty of them), record the epoch in every partition. */
+/* Won: take up coordinators' state from the internal topics' tails (they are applied to the high
+ * watermark already), create the internal topics if there are none (only when the catalog is empty
+ * of them), record the epoch in every partition. */
 void broker_promote(struct broker *broker, int32_t epoch, broker_done_fn done, void *context);
 /* Serving begins: view.serving is true now. */
 void broker_serving_began(struct broker *broker);
-/* No longer leads: parked requests are answered NOT_LEADER (front ends add the hint), uncommitted coordinator state is dropped. */
+/* No longer leads: parked requests are answered NOT_LEADER (front ends add the hint), uncommitted
+ * coordinator state is dropped. */
 void broker_demoted(struct broker *broker);
 /* Stops accepting produces while leadership is handed over (they park, and resume or fail). */
 void broker_pause_produce(struct broker *broker, bool paused);
@@ -114,13 +123,14 @@ void broker_manifest_committed(struct broker *broker, struct manifest_version co
 struct broker_stats {
     uint64_t produce_requests, produce_batches, produce_records, produce_bytes, produce_duplicates;
     uint64_t fetch_requests, fetch_bytes, fetch_parked;
-    uint64_t produce_parked;             /* now */
+    uint64_t produce_parked; /* now */
     uint64_t admin_changes;
-    uint64_t commit_wait_us_total, commit_waits;    /* acks=all, append to answer */
+    uint64_t commit_wait_us_total, commit_waits; /* acks=all, append to answer */
     uint64_t under_min_isr_rejections;
 };
 void broker_stats(const struct broker *broker, struct broker_stats *out);
-/* Hash of the coordinator state applied in an internal partition, at its high watermark (I24, decisions 26). */
+/* Hash of the coordinator state applied in an internal partition, at its high watermark (I24,
+ * decisions 26). */
 uint64_t broker_internal_state_hash(struct broker *broker, const struct partition *partition);
 
 #endif

@@ -1,4 +1,5 @@
-/* group_port.h: what the broker asks of the replication group; floor 4 implements it, the broker holds it.
+/* group_port.h: what the broker asks of the replication group; floor 4 implements it, the broker
+ * holds it.
  *
  * Downward calls (what the group tells the broker) are in broker.h, "From the group".          */
 #ifndef MOONMQ_BROKER_GROUP_PORT_H
@@ -18,25 +19,25 @@ struct partition;
 
 struct group_member {
     int32_t id;
-    char client_host[GROUP_HOST_BYTES];  /* advertised; "" = not configured */
+    char client_host[GROUP_HOST_BYTES]; /* advertised; "" = not configured */
     int client_port;
 };
 
-/* The group as this replica sees it now. leader_id -1: none known (an election). The epoch never goes back, and a
- * leader of an older epoch is never named once a newer epoch was heard of. */
+/* The group as this replica sees it now. leader_id -1: none known (an election). The epoch never
+ * goes back, and a leader of an older epoch is never named once a newer epoch was heard of. */
 struct group_view {
     int32_t self_id;
     int32_t leader_id;
-    int32_t successor_id;                /* while leader_id < 0: who was told to take over; -1: nobody */
-    int32_t epoch;                       /* leader epoch last heard of; -1 before the first */
-    bool serving;                        /* this replica leads and serves clients */
-    struct uuid group;                   /* none until bound; the Kafka cluster id */
-    struct group_member members[GROUP_MEMBERS_MAX];    /* ascending ids, all configured */
+    int32_t successor_id; /* while leader_id < 0: who was told to take over; -1: nobody */
+    int32_t epoch;        /* leader epoch last heard of; -1 before the first */
+    bool serving;         /* this replica leads and serves clients */
+    struct uuid group;    /* none until bound; the Kafka cluster id */
+    struct group_member members[GROUP_MEMBERS_MAX]; /* ascending ids, all configured */
     uint32_t member_count;
-    int32_t isr[GROUP_MEMBERS_MAX];      /* recorded ISR, ascending */
+    int32_t isr[GROUP_MEMBERS_MAX]; /* recorded ISR, ascending */
     uint32_t isr_count;
     int32_t min_insync;
-    int32_t in_sync_now;                 /* meaningful while serving */
+    int32_t in_sync_now; /* meaningful while serving */
 };
 
 typedef void (*group_done_fn)(void *context, enum status status, const struct error *error);
@@ -44,11 +45,11 @@ typedef void (*group_done_fn)(void *context, enum status status, const struct er
 /* A Kafka request handed to the leader by a follower (replication-wire.md section 8). */
 struct group_forward {
     int16_t api_key, api_version;
-    const char *client_id;               /* NULL: none */
+    const char *client_id; /* NULL: none */
     const char *principal;
     const char *client_host;
-    int64_t deadline_us;                 /* monotonic */
-    struct slice body;                   /* request body without its header; borrowed until done */
+    int64_t deadline_us; /* monotonic */
+    struct slice body;   /* request body without its header; borrowed until done */
     /* status OK: `answer` is the response body without its header, borrowed for the call. */
     void (*done)(void *context, enum status status, struct slice answer);
     void *context;
@@ -61,11 +62,13 @@ struct group_port {
     void (*appended)(void *context, struct partition *partition);
     /* The partition's log start moved, or it came or went: followers are told. */
     void (*partition_changed)(void *context, struct partition *partition);
-    /* The manifest has a new version (catalog_version()); broker_manifest_committed() comes later. */
+    /* The manifest has a new version (catalog_version()); broker_manifest_committed() comes later.
+     */
     void (*manifest_changed)(void *context);
     /* A majority round begun after this call: STATUS_OK = still the leader. */
     void (*confirm)(void *context, group_done_fn done, void *done_context);
-    /* Hands leadership to `to` (-1: the most caught up). Done after the new claim, or with why not. */
+    /* Hands leadership to `to` (-1: the most caught up). Done after the new claim, or with why not.
+     */
     void (*transfer)(void *context, int32_t to, group_done_fn done, void *done_context);
     void (*forward)(void *context, struct group_forward *forward);
     /* The JSON of /replication/status. */

@@ -1,8 +1,10 @@
-/* offsets.h: committed offsets of consumer groups, in `__consumer_offsets` by Kafka's record schemas (appendix B).
+/* offsets.h: committed offsets of consumer groups, in `__consumer_offsets` by Kafka's record
+ * schemas (appendix B).
  *
- * State is applied as the high watermark passes it, on leader and followers alike, so promotion costs the tail. A commit
- * is answered when replicated; a read after a majority round begun after it arrived (I18).
- * Groups with members come with the next step: here only simple, self-assigned consumers commit. */
+ * State is applied as the high watermark passes it, on leader and followers alike, so promotion
+ * costs the tail. A commit is answered when replicated; a read after a majority round begun after
+ * it arrived (I18). Groups with members come with the next step: here only simple, self-assigned
+ * consumers commit. */
 #ifndef MOONMQ_BROKER_OFFSETS_H
 #define MOONMQ_BROKER_OFFSETS_H
 
@@ -22,22 +24,22 @@ struct committed_offset {
     struct slice topic;
     int32_t partition;
     /* in for commit, out for fetch */
-    int64_t offset;                  /* -1: none */
-    int32_t leader_epoch;            /* -1: none */
-    struct slice metadata;           /* fetch: borrowed for the callback */
-    enum status status;              /* out */
+    int64_t offset;        /* -1: none */
+    int32_t leader_epoch;  /* -1: none */
+    struct slice metadata; /* fetch: borrowed for the callback */
+    enum status status;    /* out */
 };
 struct offsets_request;
 typedef void (*offsets_fn)(void *context, struct offsets_request *request);
 struct offsets_request {
     struct slice group;
-    struct committed_offset *offsets;   /* fetch with all: set by the broker for the callback */
+    struct committed_offset *offsets; /* fetch with all: set by the broker for the callback */
     uint32_t offset_count;
-    bool all;                        /* fetch: every offset of the group */
+    bool all; /* fetch: every offset of the group */
     int64_t timeout_us;
-    offsets_fn done;                 /* exactly once, maybe at once */
+    offsets_fn done; /* exactly once, maybe at once */
     void *context;
-    enum status status;              /* of the whole */
+    enum status status; /* of the whole */
     struct error error;
     void *private_state;
 };

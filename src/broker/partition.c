@@ -264,7 +264,7 @@ void partition_log_broke(void *context, struct partition_log *log, const struct 
     if (partition == NULL) return;
     log_error("partition_failed partition=%s reason=\"%s\"", partition_name(partition),
               error->text);
-    broker_alarm(broker, "sync_failed", error->text);
+    /* Replication raises the alarm: it knows of its own files' failures, too. */
     if (partition->visible) {
         broker->handlers.partition_failed(broker->handlers.context, partition, error);
     }

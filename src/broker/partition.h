@@ -1,9 +1,10 @@
-/* partition.h: one partition as the domain sees it: its log, high watermark, last stable offset, producers.
+/* partition.h: one partition as the domain sees it: its log, high watermark, last stable offset,
+ * producers.
  *
- * Invariants: log start <= high watermark <= log end; the high watermark never goes back on a leader and is
- * never lowered by a truncation (a replica never truncates below one it has known).
- * Consumers see offsets below the high watermark only. Producer state covers the whole log, appended
- * part included. Thread: loop.                                                                  */
+ * Invariants: log start <= high watermark <= log end; the high watermark never goes back on a
+ * leader and is never lowered by a truncation (a replica never truncates below one it has known).
+ * Consumers see offsets below the high watermark only. Producer state covers the whole log,
+ * appended part included. Thread: loop. */
 #ifndef MOONMQ_BROKER_PARTITION_H
 #define MOONMQ_BROKER_PARTITION_H
 
@@ -19,36 +20,39 @@ struct partition;
 struct topic;
 
 struct topic *partition_topic(const struct partition *partition);
-int32_t partition_index(const struct partition *partition);              /* 0-based */
-const char *partition_name(const struct partition *partition);           /* "orders/3" */
+int32_t partition_index(const struct partition *partition);    /* 0-based */
+const char *partition_name(const struct partition *partition); /* "orders/3" */
 struct partition_log *partition_log_of(const struct partition *partition);
 int64_t partition_log_start(const struct partition *partition);
 int64_t partition_log_end(const struct partition *partition);
 int64_t partition_durable(const struct partition *partition);
 int64_t partition_high_watermark(const struct partition *partition);
 int64_t partition_last_stable_offset(const struct partition *partition);
-/* Where the current leader epoch began here: time look-ups and LIST_OFFSETS say "not yet" below it (I4). */
+/* Where the current leader epoch began here: time look-ups and LIST_OFFSETS say "not yet" below it
+ * (I4). */
 int64_t partition_epoch_start(const struct partition *partition);
-/* The copy cannot be trusted or written: failed, or quarantined below the high watermark, or being reset. */
+/* The copy cannot be trusted or written: failed, or quarantined below the high watermark, or being
+ * reset. */
 bool partition_damaged(const struct partition *partition);
 /* Recovery cut a torn tail off this copy when the broker started (F28). */
 bool partition_was_cut(const struct partition *partition);
-uint64_t partition_producers_hash(const struct partition *partition);    /* I24 */
+uint64_t partition_producers_hash(const struct partition *partition); /* I24 */
 
 /* Replication's own pointer, set in its `partition_added` handler. */
 void partition_set_replica(struct partition *partition, void *replica);
 void *partition_replica(const struct partition *partition);
 
 /* ---- by replication ---- */
-/* Leader and follower: the high watermark is now `offset` (clamped to the log end; going back is ignored). Wakes parked
- * produces and fetches, applies internal topics up to it, notes it for the record. */
+/* Leader and follower: the high watermark is now `offset` (clamped to the log end; going back is
+ * ignored). Wakes parked produces and fetches, applies internal topics up to it, notes it for the
+ * record. */
 void partition_set_high_watermark(struct partition *partition, int64_t offset);
 /* Follower: appends the leader's batches (already checked) and derives producer state. */
 STATUS_MUST_CHECK
 enum status partition_follow_append(struct partition *partition, struct shared_bytes *batches,
                                     bool allow_gap, struct error *error);
-/* Follower: cuts log, epochs and everything derived. The caller made sure that it does not go below a known high
- * watermark (asserted). */
+/* Follower: cuts log, epochs and everything derived. The caller made sure that it does not go below
+ * a known high watermark (asserted). */
 void partition_truncate(struct partition *partition, int64_t offset, log_done_fn done,
                         void *context);
 /* Follower: restart at the leader's log start; high watermark and log start taken together. */

@@ -1,7 +1,7 @@
 /* produce.h: one batch on its way into a partition (design.md, "the produce path").
  *
- * validate (record/) -> producer state -> append (log/) -> answer now, when durable here, or when the high
- * watermark passes, as `acks` says. Requests are parked on the partition, not polled.          */
+ * validate (record/) -> producer state -> append (log/) -> answer now, when durable here, or when
+ * the high watermark passes, as `acks` says. Requests are parked on the partition, not polled. */
 #ifndef MOONMQ_BROKER_PRODUCE_H
 #define MOONMQ_BROKER_PRODUCE_H
 
@@ -24,27 +24,27 @@ enum produce_acks { ACKS_NONE = 0, ACKS_LEADER = 1, ACKS_ALL = -1 };
 struct produce {
     /* in */
     struct partition *partition;
-    struct shared_bytes *batch;      /* exactly one batch, unshared; taken in every case */
+    struct shared_bytes *batch; /* exactly one batch, unshared; taken in every case */
     enum produce_acks acks;
-    int64_t timeout_us;              /* the smaller of it and AckTimeout is used; 0: AckTimeout */
+    int64_t timeout_us; /* the smaller of it and AckTimeout is used; 0: AckTimeout */
     bool allow_zstd;
-    bool internal;                   /* by the broker itself: internal topics allowed */
-    enum producer_rules rules;       /* how its sequences are judged; 0 = Kafka's */
-    produce_fn done;                 /* exactly once; may be called before broker_produce() returns */
+    bool internal;             /* by the broker itself: internal topics allowed */
+    enum producer_rules rules; /* how its sequences are judged; 0 = Kafka's */
+    produce_fn done;           /* exactly once; may be called before broker_produce() returns */
     void *context;
     /* out */
     enum status status;
     struct error error;
-    int32_t fault_record;            /* -1: none in particular */
-    bool appended;                   /* with an error: written, the outcome is open */
-    bool duplicate;                  /* the idempotent retry of a batch that is there */
-    int64_t base_offset;             /* -1 on error; the original one for a duplicate */
+    int32_t fault_record; /* -1: none in particular */
+    bool appended;        /* with an error: written, the outcome is open */
+    bool duplicate;       /* the idempotent retry of a batch that is there */
+    int64_t base_offset;  /* -1 on error; the original one for a duplicate */
     int64_t last_offset;
-    int64_t log_append_time_ms;      /* -1 under create time */
+    int64_t log_append_time_ms; /* -1 under create time */
     int64_t log_start_offset;
     /* the broker's while parked */
     struct produce *next, *prev;
-    struct produce **parked_on;      /* the list it waits in; NULL: none */
+    struct produce **parked_on; /* the list it waits in; NULL: none */
     struct deadline deadline;
     int64_t appended_us;
 };
@@ -52,7 +52,8 @@ void broker_produce(struct broker *broker, struct produce *produce);
 /* The client is gone: `done` will not be called, the struct may go. */
 void broker_produce_cancel(struct broker *broker, struct produce *produce);
 
-/* What may be asked for before any record is sent: STATUS_OK, or NOT_LEADER, NOT_READY, UNKNOWN_TOPIC, NOT_ENOUGH_REPLICAS… */
+/* What may be asked for before any record is sent: STATUS_OK, or NOT_LEADER, NOT_READY,
+ * UNKNOWN_TOPIC, NOT_ENOUGH_REPLICAS… */
 enum status broker_produce_precheck(struct broker *broker, const struct partition *partition,
                                     enum produce_acks acks, struct error *error);
 

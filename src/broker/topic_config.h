@@ -1,7 +1,8 @@
-/* topic_config.h: a topic's configuration by Kafka's names: one table of keys, types, defaults and bounds.
+/* topic_config.h: a topic's configuration by Kafka's names: one table of keys, types, defaults and
+ * bounds.
  *
- * kafka-listener.md 11.4, decisions 12. Keys that we know but that mean nothing here (index sizes, throttles)
- * are accepted and reported; unknown ones are refused. Pure.                                    */
+ * kafka-listener.md 11.4, decisions 12. Keys that we know but that mean nothing here (index sizes,
+ * throttles) are accepted and reported; unknown ones are refused. Pure. */
 #ifndef MOONMQ_BROKER_TOPIC_CONFIG_H
 #define MOONMQ_BROKER_TOPIC_CONFIG_H
 
@@ -13,17 +14,21 @@
 
 /* Kafka's type codes of DescribeConfigs. */
 enum topic_config_type {
-    TOPIC_CONFIG_BOOLEAN = 1, TOPIC_CONFIG_STRING = 2, TOPIC_CONFIG_INT = 3, TOPIC_CONFIG_LONG = 5,
-    TOPIC_CONFIG_DOUBLE = 6, TOPIC_CONFIG_LIST = 7,
+    TOPIC_CONFIG_BOOLEAN = 1,
+    TOPIC_CONFIG_STRING = 2,
+    TOPIC_CONFIG_INT = 3,
+    TOPIC_CONFIG_LONG = 5,
+    TOPIC_CONFIG_DOUBLE = 6,
+    TOPIC_CONFIG_LIST = 7,
 };
 struct topic_config_key {
     const char *name;
     enum topic_config_type type;
     const char *default_value;
     const char *documentation;
-    const char *native_name;             /* decisions 12; NULL: none */
+    const char *native_name; /* decisions 12; NULL: none */
 };
-const struct topic_config_key *topic_config_keys(uint32_t *count);       /* ascending by name */
+const struct topic_config_key *topic_config_keys(uint32_t *count); /* ascending by name */
 /* By Kafka or native name; NULL: unknown. */
 const struct topic_config_key *topic_config_find(const char *name);
 
@@ -33,15 +38,15 @@ struct topic_config_entry {
     char *value;
 };
 struct topic_config {
-    struct topic_config_entry *entries;  /* ascending by key name */
+    struct topic_config_entry *entries; /* ascending by key name */
     uint32_t count, capacity;
 };
 void topic_config_init(struct topic_config *config);
 void topic_config_deinit(struct topic_config *config);
 void topic_config_copy(struct topic_config *to, const struct topic_config *from);
 bool topic_config_equal(const struct topic_config *a, const struct topic_config *b);
-/* Validates and sets (value NULL: back to the default). Accepts Kafka and native names (native retention in
- * seconds). STATUS_INVALID_CONFIG names key, value and what would be accepted. */
+/* Validates and sets (value NULL: back to the default). Accepts Kafka and native names (native
+ * retention in seconds). STATUS_INVALID_CONFIG names key, value and what would be accepted. */
 STATUS_MUST_CHECK
 enum status topic_config_set(struct topic_config *config, const char *name, const char *value,
                              struct error *error);
@@ -54,15 +59,15 @@ struct topic_settings {
     struct log_config log;
     bool compacted;
     bool log_append_time;
-    uint32_t batch_bytes_max;            /* max.message.bytes */
-    int32_t min_insync;                  /* min.insync.replicas */
+    uint32_t batch_bytes_max; /* max.message.bytes */
+    int32_t min_insync;       /* min.insync.replicas */
     int64_t timestamp_before_max_ms, timestamp_after_max_ms;
 };
 void topic_config_settings(const struct topic_config *config, struct topic_settings *out);
 
-/* Topic name syntax (native 1.3, Kafka 11.1): 1..249 of [A-Za-z0-9._-], not "." or "..", not starting with '-'
- * when `strict`. Names beginning with "__" are reserved for internal topics. */
+/* Topic name syntax (native 1.3, Kafka 11.1): 1..249 of [A-Za-z0-9._-], not "." or "..", not
+ * starting with '-' when `strict`. Names beginning with "__" are reserved for internal topics. */
 bool topic_name_is_valid(const char *name, size_t bytes, bool strict);
-bool topic_name_is_internal(const char *name);           /* the two internal topics */
+bool topic_name_is_internal(const char *name); /* the two internal topics */
 
 #endif
