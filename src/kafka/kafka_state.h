@@ -34,9 +34,10 @@ struct kafka_connection {
     struct kafka_request *requests; /* begun or parked, in order of arrival */
     uint32_t request_count;
     bool closed;
-    bool frame_waits;       /* a frame was refused for now */
-    bool resumable;         /* in the front end's list */
-    struct timer *give_way; /* until a parked fetch may be cut short; made when needed */
+    bool frame_waits;        /* a frame was refused for now */
+    bool resumable;          /* in the front end's list */
+    bool heard_of_no_leader; /* by its last Metadata answer */
+    struct timer *give_way;  /* until a parked fetch may be cut short; made when needed */
     struct kafka_connection *next_resumable, *previous_resumable;
 };
 

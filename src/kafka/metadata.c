@@ -269,8 +269,28 @@ static void created(struct kafka_request *request, struct auto_create *topics, u
     answer_with(request, &creations);
 }
 
+/* A client that asks on one connection for ever would never hear of the leader from a broker that
+ * is cut off from the others (librdkafka does): told once that none is known, the next time its
+ * connection is closed, and it tries another broker. */
+static bool is_left_alone(struct kafka_request *request)
+{
+    struct kafka_connection *connection = request->connection;
+    if (connection == NULL) return false;
+    if (kafka_leader_id(request) >= 0) {
+        connection->heard_of_no_leader = false;
+        return false;
+    }
+    bool again = connection->heard_of_no_leader;
+    connection->heard_of_no_leader = true;
+    return again;
+}
+
 static void leader_known(struct kafka_request *request)
 {
+    if (is_left_alone(request)) {
+        kafka_finish_close(request, "still no leader known here");
+        return;
+    }
     struct creations missing = find_missing(request);
     if (missing.count == 0) {
         answer_with(request, &missing);
