@@ -68,6 +68,7 @@ void raft_win(struct raft *raft)
     raft->round_is_out = false;
     raft->round_confirmed = 0;
     raft->transfer = (struct raft_transfer){0};
+    raft->hand_over_at_us = raft->now_us;
     raft->lost = false;
     struct raft_entry entry = {
         .term = raft->term,

@@ -246,6 +246,6 @@ void raft_on_raft_failed(struct raft *raft, struct raft_peer *peer)
     peer->call = 0;
     peer->not_before_us = raft->now_us + raft->options.heartbeat_us;
     if (!stand || raft->role != RAFT_ROLE_LEADER) return;
-    peer->stand_not_before_us = raft->now_us + 2 * raft->options.heartbeat_us;
+    raft->hand_over_at_us = raft->now_us;
     if (raft->transfer.active) raft->transfer.sent = false;
 }

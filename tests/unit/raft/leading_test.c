@@ -612,6 +612,28 @@ static void caretaker_brings_the_log_up_and_hands_over(void **state)
     rig_free(rig);
 }
 
+static void caretaker_tells_one_at_a_time(void **state)
+{
+    (void)state;
+    struct rig *rig = caretaker();
+    assert_true(rig_answer_append(rig, rig_sender(2), true));
+    assert_int_equal(rig_call_to(rig, 2)->call.message.kind, RAFT_MESSAGE_STAND);
+    uint64_t stand = rig_call_to(rig, 2)->call.call;
+    rig_link(rig, 3, RAFT_LINK_RAFT_OUT, RAFT_LINK_OPEN);
+    while (rig_answer_append(rig, rig_sender(3), true))
+        continue;
+    assert_null(rig_call_to(rig, 3));
+    struct raft_message no = {.kind = RAFT_MESSAGE_STAND_ANSWER, .term = 2};
+    no.stand_answer.why = RAFT_NO_DAMAGED;
+    struct raft_event event = {.kind = RAFT_EVENT_ANSWER};
+    event.answer.sender = rig_sender(2);
+    event.answer.call = stand;
+    event.answer.message = &no;
+    rig_step(rig, event);
+    assert_int_equal(rig_call_to(rig, 3)->call.message.kind, RAFT_MESSAGE_STAND);
+    rig_free(rig);
+}
+
 static void caretaker_gives_up_after_a_timeout_and_rests_three(void **state)
 {
     (void)state;
@@ -695,6 +717,7 @@ int main(void)
         cmocka_unit_test(target_taken_out_of_the_isr_meanwhile_does_not_claim),
         cmocka_unit_test(target_that_is_not_fit_refuses_to_stand),
         cmocka_unit_test(caretaker_brings_the_log_up_and_hands_over),
+        cmocka_unit_test(caretaker_tells_one_at_a_time),
         cmocka_unit_test(caretaker_gives_up_after_a_timeout_and_rests_three),
         cmocka_unit_test(peer_behind_the_log_gets_a_snapshot),
     };
