@@ -386,6 +386,7 @@ void node_facts(const struct node *node, struct node_facts *out)
     if (node->broker_ready) out->manifest = catalog_version(node->options.broker);
     out->manifest_committed = node->leader != NULL ? leader_committed_manifest(node->leader)
                                                    : (struct manifest_version){-1, 0};
+    out->raft_term = node->dropped_term;
     if (node->raft == NULL) {
         out->isr_mask = out->waited_mask = node_is_solo(node) ? 1 : 0;
         return;

@@ -16,6 +16,7 @@ struct node_file_job {
     struct node *node;
     struct raft_state *state; /* Raft: what to write */
     uint32_t raft_life;
+    int64_t term; /* reopening: not below this */
     uint64_t generation;
     struct identity identity;
     bool for_bound;
@@ -209,6 +210,11 @@ static void reopen_run(struct job *base)
     }
     buffer_deinit(&file);
     if (job->status != STATUS_OK) return;
+    if (job->state->term < job->term) {
+        /* It was in a later one already; that no vote was given in it is what the disk says. */
+        job->state->term = job->term;
+        job->state->voted_for = RAFT_NOBODY;
+    }
     buffer_init(&content, 0);
     raft_state_write(job->state, &content);
     job->status = replace(job, RAFT_FILE, &content);
@@ -235,6 +241,7 @@ void node_reopen(struct node *node)
     job->job.run = reopen_run;
     job->job.done = reopen_done;
     job->node = node;
+    job->term = node->dropped_term;
     node->persist_job = job;
     executor_submit(node->options.executor, EXECUTOR_LANE_RAFT, &job->job);
 }

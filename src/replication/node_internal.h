@@ -156,6 +156,7 @@ struct node {
     struct timer *amnesia_timer;
     struct timer *reopen_timer; /* the Raft file could not be written: read again after a while */
     int64_t reopen_us;          /* how long a while */
+    int64_t dropped_term;       /* of the core before this one */
     struct node_start_job *start_job;
     bool begin_when_written; /* joins the group when the identity file is */
     struct node_transfer transfer;

@@ -475,6 +475,9 @@ static void drop_raft(struct node *node)
     stop_following(node);
     node_links_free(node);
     node_requests_drop(node);
+    struct raft_info info;
+    raft_get_info(node->raft, &info);
+    node->dropped_term = info.term;
     raft_free(node->raft);
     node->raft = NULL;
     node->raft_life++;
@@ -489,6 +492,7 @@ static void begin_shedding(void *context)
     struct node *node = context;
     if (node->role != NODE_FOLLOWER || node->stopping || node->raft == NULL) return;
     drop_raft(node);
+    node->dropped_term = 0;
     node->identity.incarnation = uuid_random(&node->random);
     node_shed(node);
 }
