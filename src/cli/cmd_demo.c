@@ -1,9 +1,9 @@
 /* cmd_demo.c: `moonmq demo`: a whole group on this machine, one process a replica, in the
  * foreground.
  *
- * Ports: client 9092, replication 9095, metrics 9090, each + 10 a replica. A replica that dies is
- * said so and left alone: the point is to kill it and watch; starting `demo` again with the same
- * --dir brings it back. Ctrl-C stops all of them, the leader last. */
+ * Ports: client 9092, replication 9095, metrics 9090, each + 10 a replica. The point is to kill
+ * replicas and watch: who was killed is started again after a moment. DIR/replica-N.pid holds the
+ * process to kill. Ctrl-C stops all of them. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,8 +12,10 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -24,6 +26,7 @@
 #define REPLICATION_PORT  9095
 #define METRICS_PORT      9090
 #define PORT_STEP         10
+#define RESTART_SECONDS   2
 
 struct demo_options {
     const char *dir;
@@ -33,11 +36,15 @@ struct demo_options {
 struct demo {
     struct demo_options options;
     char dir[4096];
-    bool temporary;
     pid_t pids[DEMO_REPLICAS_MAX];
+    time_t restart_s[DEMO_REPLICAS_MAX]; /* when to start it again; 0: it runs, or stays down */
+    sigset_t outer_signals;              /* the mask that children get */
 };
 
-static volatile sig_atomic_t stop_asked;
+static time_t now_s(void)
+{
+    return (time_t)(clock_monotonic_us(&clock_system) / 1000000);
+}
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -107,11 +114,12 @@ static int write_config(const struct demo *demo, int replica, char path[4200])
 }
 
 /* The child: a broker, which ends with its parent. */
-_Noreturn static void run_replica(const char *path)
+_Noreturn static void run_replica(const struct demo *demo, const char *path)
 {
     static struct server_config config;
     struct error error = {0};
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    sigprocmask(SIG_SETMASK, &demo->outer_signals, NULL);
     setpgid(0, 0); /* Ctrl-C reaches the parent only, which stops all in order */
     if (config_load(path, "demo", &config, &error) != STATUS_OK) {
         fprintf(stderr, "moonmq demo: %s\n", error.text);
@@ -120,50 +128,74 @@ _Noreturn static void run_replica(const char *path)
     exit(serve_with(&config));
 }
 
+/* What to type for this program: its path, short if it lies below the working directory. */
+static const char *program_path(void)
+{
+    static char path[4096];
+    char here[4096];
+    ssize_t bytes = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    if (bytes <= 0) return "moonmq";
+    path[bytes] = '\0';
+    if (getcwd(here, sizeof(here)) == NULL) return path;
+    size_t prefix = strlen(here);
+    bool below = strncmp(path, here, prefix) == 0 && path[prefix] == '/';
+    return below ? path + prefix + 1 : path;
+}
+
 static void print_hints(const struct demo *demo)
 {
+    const char *moonmq = program_path();
     char bootstrap[256] = "";
     for (int i = 1; i <= demo->options.replicas; i++) {
         size_t at = strlen(bootstrap);
         snprintf(bootstrap + at, sizeof(bootstrap) - at, "%s127.0.0.1:%d", i > 1 ? "," : "",
                  port_of(demo, CLIENT_PORT, i));
-        printf("replica %d: pid %d, clients 127.0.0.1:%d, metrics http://127.0.0.1:%d/, log "
-               "%s/replica-%d.log\n",
-               i, (int)demo->pids[i - 1], port_of(demo, CLIENT_PORT, i),
-               port_of(demo, METRICS_PORT, i), demo->dir, i);
+        printf("replica %d: clients 127.0.0.1:%d, http://127.0.0.1:%d/, log %s/replica-%d.log\n", i,
+               port_of(demo, CLIENT_PORT, i), port_of(demo, METRICS_PORT, i), demo->dir, i);
     }
     printf("\nTry, in another terminal:\n"
-           "  moonmq topic create orders --partitions 3 --bootstrap %s\n"
-           "  seq 100000 | moonmq produce --topic orders --bootstrap %s\n"
-           "  moonmq consume --topic orders --until-end --bootstrap %s | wc -l\n"
-           "  moonmq status --bootstrap %s\n"
-           "  kcat -b %s -C -t orders -e -q | tail -3\n"
-           "Kill a replica (kill -9 PID) and write on. Ctrl-C stops the group.\n\n",
-           bootstrap, bootstrap, bootstrap, bootstrap, bootstrap);
+           "  export MOONMQ_BOOTSTRAP=%s\n"
+           "  %s topic create orders --partitions 3\n"
+           "  seq 100000 | %s produce --topic orders\n"
+           "  %s consume --topic orders --until-end | wc -l\n"
+           "  %s status\n"
+           "  kcat -b $MOONMQ_BOOTSTRAP -C -t orders -e -q | tail -3\n",
+           bootstrap, moonmq, moonmq, moonmq, moonmq);
+    if (demo->options.replicas > 1) {
+        printf("and, while writing, kill replicas; each is started again after %d s:\n"
+               "  kill -9 $(cat %s/replica-1.pid)\n",
+               RESTART_SECONDS, demo->dir);
+    }
+    printf("Ctrl-C stops the group. Its data stays in %s.\n\n", demo->dir);
     fflush(stdout);
 }
 
-static int start_all(struct demo *demo)
+/* ---- the processes ---- */
+
+static void write_pid(const struct demo *demo, int replica)
 {
-    for (int i = 1; i <= demo->options.replicas; i++) {
-        char path[4200];
-        if (write_config(demo, i, path) != CLI_OK) return CLI_FAILED;
-        fflush(stdout);
-        pid_t pid = fork();
-        if (pid < 0) {
-            fprintf(stderr, "moonmq demo: cannot start a process\n");
-            return CLI_FAILED;
-        }
-        if (pid == 0) run_replica(path);
-        demo->pids[i - 1] = pid;
-    }
-    return CLI_OK;
+    char path[4200];
+    snprintf(path, sizeof(path), "%s/replica-%d.pid", demo->dir, replica);
+    FILE *file = fopen(path, "w");
+    if (file == NULL) return; /* a convenience only */
+    fprintf(file, "%d\n", (int)demo->pids[replica - 1]);
+    fclose(file);
 }
 
-static void on_signal(int number)
+static int start_one(struct demo *demo, int replica)
 {
-    (void)number;
-    stop_asked = 1;
+    char path[4200];
+    if (write_config(demo, replica, path) != CLI_OK) return CLI_FAILED;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid < 0) {
+        fprintf(stderr, "moonmq demo: cannot start a process\n");
+        return CLI_FAILED;
+    }
+    if (pid == 0) run_replica(demo, path);
+    demo->pids[replica - 1] = pid;
+    write_pid(demo, replica);
+    return CLI_OK;
 }
 
 static int living(const struct demo *demo)
@@ -174,42 +206,71 @@ static int living(const struct demo *demo)
     return count;
 }
 
-static void reap(struct demo *demo, pid_t pid, int wait_status, bool stopping)
+/* Who was killed comes back; who ended by itself could not go on, and is left alone. */
+static void note_death(struct demo *demo, int index, int wait_status)
+{
+    if (WIFSIGNALED(wait_status)) {
+        printf("replica %d was killed by signal %d; it is started again in %d s\n", index + 1,
+               WTERMSIG(wait_status), RESTART_SECONDS);
+        demo->restart_s[index] = now_s() + RESTART_SECONDS;
+    } else {
+        printf("replica %d ended with exit code %d (see %s/replica-%d.log)\n", index + 1,
+               WEXITSTATUS(wait_status), demo->dir, index + 1);
+    }
+    fflush(stdout);
+}
+
+static void reap(struct demo *demo, bool stopping)
+{
+    int wait_status;
+    for (int i = 0; i < demo->options.replicas; i++) {
+        if (demo->pids[i] <= 0 || waitpid(demo->pids[i], &wait_status, WNOHANG) <= 0) continue;
+        demo->pids[i] = 0;
+        if (!stopping) note_death(demo, i, wait_status);
+    }
+}
+
+static void restart_due(struct demo *demo)
 {
     for (int i = 0; i < demo->options.replicas; i++) {
-        if (demo->pids[i] != pid) continue;
-        demo->pids[i] = 0;
-        if (stopping) return;
-        if (WIFSIGNALED(wait_status)) {
-            printf("replica %d was killed by signal %d\n", i + 1, WTERMSIG(wait_status));
-        } else {
-            printf("replica %d ended with exit code %d (see %s/replica-%d.log)\n", i + 1,
-                   WEXITSTATUS(wait_status), demo->dir, i + 1);
-        }
+        if (demo->restart_s[i] == 0 || now_s() < demo->restart_s[i]) continue;
+        demo->restart_s[i] = 0;
+        if (start_one(demo, i + 1) != CLI_OK) continue;
+        printf("replica %d is started again: pid %d\n", i + 1, (int)demo->pids[i]);
         fflush(stdout);
     }
 }
 
-static void wait_for_end(struct demo *demo)
+static bool restart_awaited(const struct demo *demo)
 {
-    while (!stop_asked && living(demo) > 0) {
-        int wait_status;
-        pid_t pid = waitpid(-1, &wait_status, 0);
-        if (pid > 0)
-            reap(demo, pid, wait_status, false);
-        else if (errno != EINTR)
-            break;
+    for (int i = 0; i < demo->options.replicas; i++) {
+        if (demo->restart_s[i] != 0) return true;
     }
+    return false;
+}
+
+/* Until a signal asks to stop, or nothing is left to wait for. All signals are taken here, so that
+ * none falls between a look and a wait. */
+static void run_until_asked(struct demo *demo, const sigset_t *signals)
+{
+    const struct timespec tick = {.tv_nsec = 200000000};
+    while (living(demo) > 0 || restart_awaited(demo)) {
+        int number = sigtimedwait(signals, NULL, &tick);
+        if (number == SIGINT || number == SIGTERM) return;
+        reap(demo, false);
+        restart_due(demo);
+    }
+}
+
+static void stop_all(struct demo *demo, const sigset_t *signals)
+{
+    const struct timespec tick = {.tv_nsec = 200000000};
     for (int i = 0; i < demo->options.replicas; i++) {
         if (demo->pids[i] > 0) kill(demo->pids[i], SIGTERM);
     }
     while (living(demo) > 0) {
-        int wait_status;
-        pid_t pid = waitpid(-1, &wait_status, 0);
-        if (pid > 0)
-            reap(demo, pid, wait_status, true);
-        else if (errno != EINTR)
-            break;
+        (void)sigtimedwait(signals, NULL, &tick);
+        reap(demo, true);
     }
 }
 
@@ -246,14 +307,19 @@ int cmd_demo(int argc, char **argv)
     demo.options = (struct demo_options){.replicas = 3};
     cli_parse(&argp, argc, argv, &demo.options);
     if (choose_dir(&demo) != CLI_OK) return CLI_FAILED;
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    int code = start_all(&demo);
-    if (code == CLI_OK)
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &signals, &demo.outer_signals);
+    int code = CLI_OK;
+    for (int i = 1; i <= demo.options.replicas && code == CLI_OK; i++)
+        code = start_one(&demo, i);
+    if (code == CLI_OK) {
         print_hints(&demo);
-    else
-        stop_asked = 1;
-    wait_for_end(&demo);
+        run_until_asked(&demo, &signals);
+    }
+    stop_all(&demo, &signals);
     return code;
 }
