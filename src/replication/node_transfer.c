@@ -110,6 +110,11 @@ void node_transfer_poll(struct node *node)
     struct node_transfer *transfer = &node->transfer;
     if (!transfer->active) return;
     int64_t now = node_now(node);
+    if (node->stopping && !node_reaches_anyone(node)) {
+        /* All are being stopped: nobody is left who could take over. */
+        node_transfer_ended(node, STATUS_NOT_ENOUGH_REPLICAS, "no other replica is there");
+        return;
+    }
     bool late = now > transfer->deadline_us ||
                 (transfer->pausing && !transfer->handed && now > transfer->pause_until_us);
     if (late) {
