@@ -57,6 +57,20 @@ static void set_defaults(struct server_config *config)
     config->log_to_stderr = true;
 }
 
+/* The file's token counts before that of the environment. */
+static enum status take_environment(struct server_config *config, struct error *error)
+{
+    const char *token = getenv("MOONMQ_METRICS_TOKEN");
+    if (token == NULL || config->metrics_token[0] != '\0') return STATUS_OK;
+    if (strlen(token) >= sizeof(config->metrics_token)) {
+        return error_set(error, STATUS_INVALID_CONFIG,
+                         "MOONMQ_METRICS_TOKEN: longer than %zu bytes",
+                         sizeof(config->metrics_token) - 1);
+    }
+    snprintf(config->metrics_token, sizeof(config->metrics_token), "%s", token);
+    return STATUS_OK;
+}
+
 static enum status finish(struct server_config *config, struct error *error)
 {
     enum log_level level;
@@ -94,6 +108,7 @@ enum status config_from_json(const json_t *root, struct server_config *config, s
 {
     set_defaults(config);
     enum status status = config_read_keys(root, config, error);
+    if (status == STATUS_OK) status = take_environment(config, error);
     return status == STATUS_OK ? finish(config, error) : status;
 }
 

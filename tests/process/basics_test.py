@@ -75,6 +75,12 @@ def test_metrics_token_guards_all_but_health(new_group):
     assert broker.http("/readyz").status == 200
 
 
+def test_metrics_token_of_the_environment_is_taken(new_group):
+    group = new_group(1, environment={"MOONMQ_METRICS_TOKEN": "sesame"}).start()
+    assert group.brokers[0].http("/metrics").status == 401
+    assert group.brokers[0].http("/metrics", headers={"Authorization": "Bearer sesame"}).status == 200
+
+
 # ---- topics ----
 
 def test_topics_by_the_program(single, run_moonmq):
