@@ -1,12 +1,14 @@
 """One broker and both protocols: start and stop, topics, records there and back, what the files hold."""
 import json
+import re
 import struct
 
 import pytest
 
 import clients
+import kafka_wire
 import native
-from group import wait_for
+from group import ROOT, wait_for
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import ConfigResource, NewPartitions
 
@@ -319,3 +321,16 @@ def test_retention_by_size_removes_whole_segments(single):
     wait_for(lambda: earliest() > 200, lambda: f"retention works; the first offset is {earliest()}", 400)
     consumer.close()
     assert broker.is_ready()
+
+
+def test_the_compatibility_page_shows_the_versions_on_offer(single):
+    page = (ROOT / "docs/kafka-compatibility.md").read_text()
+    documented = {}
+    for keys, versions in re.findall(r"^\| ([\d, ]+) \| [^|]+ \| ([\d–, ]+) \|", page, re.M):
+        for key, version in zip(keys.split(","), versions.split(",")):
+            documented[int(key)] = tuple(map(int, version.strip().split("–")))
+    with kafka_wire.Connection(single.brokers[0]) as connection:
+        answer = connection.ask(kafka_wire.API_VERSIONS, 0)
+    error, count = struct.unpack(">hi", answer[:6])
+    offered = {key: (low, high) for key, low, high in struct.iter_unpack(">hhh", answer[6:6 + 6 * count])}
+    assert error == 0 and documented == offered
