@@ -235,13 +235,18 @@ static void ending_due(struct sim_event *event)
     ending_free(ending);
 }
 
-/* Nodes that are down come back. */
+/* Nodes that are down come back; after the faults only those that are to live. */
+
+static bool comes_back(const struct sim_faults *faults, int node)
+{
+    return !faults->stopped || (faults->revived & 1u << node) != 0;
+}
 
 void sim_faults_node_died(struct sim_faults *faults, struct sim_node *node)
 {
     int64_t back_us = world_of(faults)->now_us + draw_time(faults, RESTART_US_MIN, RESTART_US_MAX);
     faults->restart_us[node->index] = back_us;
-    if (!faults->stopped)
+    if (comes_back(faults, node->index))
         sim_world_schedule(world_of(faults), &faults->restart_look,
                            world_of(faults)->now_us + RESTART_US_MIN);
 }
@@ -250,10 +255,9 @@ static void look_for_restarts(struct sim_event *event)
 {
     struct sim_faults *faults = CONTAINER_OF(event, struct sim_faults, restart_look);
     int64_t now_us = world_of(faults)->now_us, next_us = INT64_MAX;
-    if (faults->stopped) return;
     for (int i = 0; i < faults->group->node_count; i++) {
         struct sim_node *node = &faults->group->nodes[i];
-        if (sim_node_is_up(node)) continue;
+        if (sim_node_is_up(node) || !comes_back(faults, i)) continue;
         if (faults->restart_us[i] <= now_us)
             sim_node_start(node);
         else if (faults->restart_us[i] < next_us)
@@ -610,6 +614,7 @@ void sim_faults_heal(struct sim_faults *faults, uint32_t revive)
 {
     struct sim_group *group = faults->group;
     faults->stopped = true;
+    faults->revived = revive;
     faults->failpoint = NULL;
     sim_world_cancel(world_of(faults), &faults->next);
     while (faults->endings != NULL) {

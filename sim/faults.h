@@ -64,6 +64,7 @@ struct sim_faults {
     uint32_t victims;      /* bits; at most a minority */
     int64_t pause_us_mean; /* between two faults */
     bool stopped;
+    uint32_t revived; /* once stopped: who is started again whenever it leaves */
     struct sim_event next, restart_look;
     struct sim_ending *endings; /* faults in force */
     struct sim_disk_image *old_image;

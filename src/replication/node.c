@@ -236,6 +236,7 @@ static void tick_fire(void *context)
         node_update_condition(node);
         admit_incarnations(node, now);
     }
+    node_files_tick(node);
     if (node->leader != NULL) leader_tick(node->leader);
     node_hand_over_damaged(node);
     node_transfer_poll(node);

@@ -2,14 +2,17 @@
  * time.
  *
  * A Raft state is copied on the loop and encoded on its worker; states that come meanwhile
- * supersede one another. A failed write is final: the core is told, and answers no vote or append
- * any more (F41).               */
+ * supersede one another. A failed write is final for the core: it is told, and answers no vote or
+ * append any more (F41); another one begins with what the disk holds (node_reopen). The identity
+ * file is written anew until that succeeds: whoever waits for it only waits longer.            */
 #include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "replication/node_internal.h"
+
+#define IDENTITY_RETRY_US 500000
 
 struct node_file_job {
     struct job job;
@@ -114,12 +117,19 @@ static void identity_done(struct job *base)
     node->identity_job = NULL;
     bool ok = job->status == STATUS_OK, for_bound = job->for_bound;
     if (!ok) node_raise_alarm(node, ALARM_SYNC_FAILED, job->error.text);
+    node->identity_retry_us = ok ? 0 : node_now(node) + IDENTITY_RETRY_US;
     free(job);
     if (node->shedding) {
         node_shed(node);
         return;
     }
-    if (node->identity_dirty) node_persist_identity(node, false);
+    if (!ok) {
+        /* A replica that never gets to say that it is bound could neither stand nor vote on. */
+        node->identity_dirty = true;
+        node->identity_for_bound = node->identity_for_bound || for_bound;
+    } else if (node->identity_dirty) {
+        node_persist_identity(node, false);
+    }
     if (node->begin_when_written) {
         struct error error;
         error_set(&error, STATUS_IO, IDENTITY_FILE ": cannot be written");
@@ -150,6 +160,13 @@ void node_persist_identity(struct node *node, bool for_bound)
     node->identity_dirty = node->identity_for_bound = false;
     node->identity_job = job;
     executor_submit(node->options.executor, EXECUTOR_LANE_RAFT, &job->job);
+}
+
+void node_files_tick(struct node *node)
+{
+    if (node->identity_retry_us == 0 || node_now(node) < node->identity_retry_us) return;
+    node->identity_retry_us = 0;
+    if (node->identity_dirty) node_persist_identity(node, false);
 }
 
 /* ---- shedding ---- */

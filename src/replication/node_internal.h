@@ -152,7 +152,8 @@ struct node {
     bool persist_wanted;
     struct node_file_job *persist_job, *identity_job;
     bool identity_dirty, identity_for_bound;
-    bool shedding; /* vote and Raft log go; the core begins anew when they are gone */
+    int64_t identity_retry_us; /* it could not be written: not again before; 0 */
+    bool shedding;             /* vote and Raft log go; the core begins anew when they are gone */
     struct timer *amnesia_timer;
     struct timer *reopen_timer; /* the Raft file could not be written: read again after a while */
     int64_t reopen_us;          /* how long a while */
@@ -212,6 +213,8 @@ void node_shed(struct node *node);
 /* Reads Raft's state back from the disk and writes it again, as a restart would find it; then
  * node_reopened(). The core is gone already. */
 void node_reopen(struct node *node);
+/* Each tick: an identity file that could not be written is written anew. */
+void node_files_tick(struct node *node);
 bool node_files_busy(const struct node *node);
 void node_files_free(struct node *node);
 /* node_raft.c: events into the core, its actions carried out. */

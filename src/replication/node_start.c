@@ -154,6 +154,11 @@ static void start_run(struct job *base)
         return;
     }
     job->status = file_make_directory(node->options.fs, node->options.data_dir, &job->error);
+    /* What is read may have been renamed by a process that died before it synced the name: acted
+     * on, and taken back by a power cut, it would be a vote forgotten. */
+    if (job->status == STATUS_OK) {
+        job->status = file_sync_directory(node->options.fs, node->options.data_dir, &job->error);
+    }
     if (job->status == STATUS_OK) job->status = judge(job);
     if (job->status == STATUS_OK && job->copied) job->status = node_verify_copy(node, &job->error);
     if (job->status != STATUS_OK) return;
