@@ -7,12 +7,13 @@
 #include "base/failpoint.h"
 #include "sim/fault_disk.h"
 
-#define SECOND_US      1000000
-#define RESTART_US_MIN 5000
-#define RESTART_US_MAX 6000000
-#define FAULT_US_MIN   50000
-#define FAULT_US_MAX   9000000
-#define MIB            (1024 * 1024)
+#define SECOND_US         1000000
+#define RESTART_US_MIN    5000
+#define RESTART_US_MAX    6000000
+#define FAULT_US_MIN      50000
+#define FAULT_US_MAX      9000000
+#define CLOCK_JUMP_US_MAX 25000000 /* a pass of retention: 30 s */
+#define MIB               (1024 * 1024)
 
 /* A fault in force and how it ends. */
 struct sim_ending {
@@ -215,6 +216,7 @@ static void end_fault(struct sim_ending *ending)
     case SIM_FAULT_SYNC_ERROR:
     case SIM_FAULT_READ_ERROR:
     case SIM_FAULT_LYING_DISK: mend_disk(faults, ending->node); break;
+    case SIM_FAULT_CLOCK_JUMP: sim_machine_set_wall_offset(node->machine, 0); break;
     default: break;
     }
 }
@@ -453,14 +455,18 @@ static void strike_disk(struct sim_faults *faults, enum sim_fault_kind kind, int
     end_later(faults, kind, node, -1, duration_us);
 }
 
+/* Far ahead for two passes of retention in a row, a clock is believed: what is old goes. No jump
+ * lasts so long, and no two are alike. */
 static void strike_clock(struct sim_faults *faults, enum sim_fault_kind kind, int node)
 {
     static const int64_t jumps_ms[] = {1000, 60000, 3600000, 86400000LL * 365, 86400000LL * 3650};
     struct sim_machine *machine = faults->group->nodes[node].machine;
     if (kind == SIM_FAULT_CLOCK_JUMP) {
         int64_t jump_ms = jumps_ms[random_below(&faults->random, ARRAY_COUNT(jumps_ms))];
+        jump_ms += (int64_t)random_below(&faults->random, (uint64_t)jump_ms / 8);
         sim_machine_set_wall_offset(machine,
                                     random_below(&faults->random, 2) == 0 ? jump_ms : -jump_ms);
+        end_later(faults, kind, node, -1, draw_time(faults, FAULT_US_MIN, CLOCK_JUMP_US_MAX));
         return;
     }
     sim_machine_set_clock_rate(machine, random_between(&faults->random, 900000, 1100000),

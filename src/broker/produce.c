@@ -3,7 +3,8 @@
  * What needs no state (shape, CRC, timestamps) is checked at arrival. Then the batch is appended,
  * or waits in the backlog, in arrival order, while the disk is behind (STATUS_AGAIN) or leadership
  * is being handed over; what depends on state is decided at its turn. Once appended it is parked
- * (parked.c).    */
+ * (parked.c). The retry of a batch that is there is never refused for what has changed since: not
+ * for the replicas in sync, nor for a clock that jumped.                                        */
 #include <stdlib.h>
 #include <utlist.h>
 
@@ -158,6 +159,8 @@ static enum status produce_take_duplicate(struct broker *broker, struct produce 
     produce->duplicate = true;
     produce->appended = true;
     produce->appended_us = loop_now_us(broker->loop);
+    produce->error = (struct error){.status = STATUS_OK};
+    produce->fault_record = -1;
     produce->base_offset = verdict->base_offset;
     produce->last_offset = verdict->last_offset;
     produce->log_append_time_ms = verdict->log_append_time_ms;
@@ -178,18 +181,24 @@ static enum status produce_try(struct broker *broker, struct produce *produce)
     if (status != STATUS_OK) return status;
     produce->log_start_offset = partition_log_start(partition);
     struct producer_verdict verdict;
+    struct error objection;
     enum status judged =
         producer_check(partition->producers, &header, produce->rules, producer_clock_ms(broker),
-                       producer_expiration_ms(broker), &verdict, &produce->error);
+                       producer_expiration_ms(broker), &verdict, &objection);
     if (judged == STATUS_OK && verdict.kind == PRODUCER_DUPLICATE) {
         return produce_take_duplicate(broker, produce, &verdict);
     }
+    if (produce->mistimed) return STATUS_INVALID_TIMESTAMP;
     /* Before what is wrong with the sequence: batches behind one that was refused for want of
      * replicas are refused for the same reason, not called out of order. */
     if (produce->acks == ACKS_ALL) status = check_in_sync(broker, partition, &produce->error);
     if (status != STATUS_OK) broker->stats.under_min_isr_rejections++;
     if (status != STATUS_OK) return status;
-    return judged != STATUS_OK ? judged : produce_append(broker, produce, &header);
+    if (judged != STATUS_OK) {
+        produce->error = objection;
+        return judged;
+    }
+    return produce_append(broker, produce, &header);
 }
 
 /* ---- backlog ---- */
@@ -319,7 +328,8 @@ void broker_produce(struct broker *broker, struct produce *produce)
     enum status status =
         check_partition(broker, produce->partition, produce->internal, ACKS_NONE, &produce->error);
     if (status == STATUS_OK) status = check_batch(broker, produce, &header);
-    if (status != STATUS_OK) {
+    produce->mistimed = status == STATUS_INVALID_TIMESTAMP && header.producer_id >= 0;
+    if (status != STATUS_OK && !produce->mistimed) {
         produce_refuse(produce, status);
         return;
     }

@@ -37,6 +37,8 @@ static void retain_partition(struct broker *broker, struct partition *partition)
 
 static void look_at_partitions(struct broker *broker)
 {
+    /* Also by who does not lead now: a leader must know the clock from before. */
+    log_store_look_at_clock(broker->store, loop_wall_ms(broker->loop));
     bool serving = broker_check_serving(broker) == STATUS_OK;
     int64_t expiration_ms = producer_expiration_ms(broker);
     struct topic *topic = NULL;
@@ -127,6 +129,7 @@ static void retention_tick(void *context)
 
 void retention_start(struct broker *broker)
 {
+    log_store_look_at_clock(broker->store, loop_wall_ms(broker->loop));
     broker->retention_timer = timer_new(broker->loop, retention_tick, broker);
     timer_start(broker->retention_timer, broker->settings.retention_check_us);
 }

@@ -137,8 +137,7 @@ void partition_log_reset(struct partition_log *log, int64_t offset, int32_t epoc
 void partition_log_raise_start(struct partition_log *log, int64_t offset, int64_t high_watermark);
 /* Retention by time and size: what the log start should become (the caller raises it), considering
  * whole segments below `high_watermark` only; the last one only when all its records have expired
- * (raising the start past it begins a new one). A wall clock that jumped postpones one pass (F45).
- */
+ * (raising the start past it begins a new one). Looks at the clock (log_store_look_at_clock()). */
 int64_t partition_log_retention_start(const struct partition_log *log, int64_t now_wall_ms,
                                       int64_t high_watermark);
 

@@ -137,8 +137,8 @@ void partition_log_raise_start(struct partition_log *log, int64_t offset, int64_
 
 /* ---- what retention asks for ---- */
 
-/* Are timestamps to be trusted in this pass? Calls close together are one pass. */
-static bool retention_clock_holds(struct log_store *store, int64_t now_wall_ms)
+/* Calls close together are one pass. */
+bool log_store_look_at_clock(struct log_store *store, int64_t now_wall_ms)
 {
     struct retention_clock *clock = &store->retention;
     int64_t now_us = loop_now_us(store->loop);
@@ -169,7 +169,7 @@ static bool segment_has_expired(const struct partition_log *log, const struct se
 int64_t partition_log_retention_start(const struct partition_log *log, int64_t now_wall_ms,
                                       int64_t high_watermark)
 {
-    bool by_time = retention_clock_holds(log->store, now_wall_ms);
+    bool by_time = log_store_look_at_clock(log->store, now_wall_ms);
     int64_t start = log->log_start;
     int64_t bytes = partition_log_bytes(log);
     if (!log->config.delete_old) return start;

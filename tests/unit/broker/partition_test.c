@@ -179,6 +179,25 @@ static void retention_moves_the_log_start_on_the_leader_only(void **state)
     stepped_loop_settle(&rig->fake);
 }
 
+/* F45: the first pass has the start of the process to compare with, leading or not. */
+static void a_jump_before_the_first_pass_of_retention_removes_nothing(void **state)
+{
+    struct rig *rig = *state;
+    const int64_t year_ms = 365 * 86400000LL;
+    rig->hold_high_watermark = false;
+    rig_lead(rig, 3);
+    rig_write(rig, "orders", 0, "v", 2);
+    rig_follow(rig, 2, 4);
+    rig->fake.wall_ms += year_ms;
+    rig_lead(rig, 5);
+    stepped_loop_advance(&rig->fake, rig->settings.retention_check_us);
+    assert_int_equal(partition_log_start(orders(rig)), 0);
+    rig->fake.wall_ms -= year_ms;
+    stepped_loop_advance(&rig->fake, rig->settings.retention_check_us * 2);
+    assert_int_equal(partition_log_start(orders(rig)), 0);
+    stepped_loop_settle(&rig->fake);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void)
 {
@@ -191,6 +210,7 @@ int main(void)
         TEST(appends_wait_while_it_is_being_cut),
         TEST(a_change_whose_partition_goes_is_told_so),
         TEST(retention_moves_the_log_start_on_the_leader_only),
+        TEST(a_jump_before_the_first_pass_of_retention_removes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

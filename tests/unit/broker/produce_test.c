@@ -439,6 +439,28 @@ static void a_jump_of_the_wall_clock_forgets_no_producer(void **state)
     assert_int_equal(partition_log_end(partition), 2);
 }
 
+static void the_retry_of_a_batch_that_is_there_is_not_refused_for_its_timestamps(void **state)
+{
+    struct rig *rig = *state;
+    struct partition *partition = rig_partition(rig, "orders", 0);
+    struct rig_produce first, retry, next;
+    struct shared_bytes *same = rig_batch(rig, "a", 2, 7, 0);
+    struct shared_bytes *later = rig_batch(rig, "b", 2, 7, 2);
+    rig_send(rig, &first, partition, ACKS_ALL, rig_batch(rig, "a", 2, 7, 0));
+    stepped_loop_settle(&rig->fake);
+    rig->fake.wall_ms -= 10 * 86400000LL;
+    rig_send(rig, &retry, partition, ACKS_ALL, same);
+    rig_send(rig, &next, partition, ACKS_ALL, later);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(retry.produce.status, STATUS_OK);
+    assert_true(retry.produce.duplicate);
+    assert_int_equal(retry.produce.base_offset, 0);
+    assert_int_equal(next.produce.status, STATUS_INVALID_TIMESTAMP);
+    assert_int_equal(next.produce.error.status, STATUS_INVALID_TIMESTAMP);
+    assert_false(next.produce.appended);
+    assert_int_equal(partition_log_end(partition), 2);
+}
+
 static void producer_ids_never_repeat(void **state)
 {
     struct rig *rig = *state;
@@ -481,6 +503,7 @@ int main(void)
         TEST(a_disk_that_is_behind_queues_in_order_within_a_bound),
         TEST(every_start_of_a_leadership_stamps_its_epoch),
         TEST(a_jump_of_the_wall_clock_forgets_no_producer),
+        TEST(the_retry_of_a_batch_that_is_there_is_not_refused_for_its_timestamps),
         TEST(producer_ids_never_repeat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
