@@ -31,6 +31,15 @@ struct loop_deferred {
     void *context;
 };
 
+#define LOOP_SIGNALS_MAX 8
+
+struct loop_signal {
+    struct loop_event *loop;
+    struct event *event;
+    loop_event_signal_fn handler;
+    void *context;
+};
+
 struct loop_event {
     struct loop base;
     struct event_base *events;
@@ -48,6 +57,9 @@ struct loop_event {
     int64_t gap_us;
     loop_event_gap_fn gap_handler;
     void *gap_context;
+
+    struct loop_signal signals[LOOP_SIGNALS_MAX];
+    uint32_t signal_count;
 
     struct loop_event_stats stats;
     struct log_limiter slow_limiter;
@@ -220,12 +232,39 @@ enum status loop_event_new(struct loop_event **out, struct error *error)
     return STATUS_OK;
 }
 
+static void loop_signal_came(evutil_socket_t number, short what, void *context)
+{
+    (void)what;
+    struct loop_signal *signal = context;
+    int64_t began_us = loop_event_step_begin(signal->loop);
+    signal->handler(signal->context, (int)number);
+    loop_event_step_end(signal->loop, began_us, "signal");
+}
+
+enum status loop_event_watch_signal(struct loop_event *loop, int number,
+                                    loop_event_signal_fn handler, void *context,
+                                    struct error *error)
+{
+    ASSERT(loop->signal_count < LOOP_SIGNALS_MAX);
+    struct loop_signal *signal = &loop->signals[loop->signal_count];
+    *signal = (struct loop_signal){.loop = loop, .handler = handler, .context = context};
+    signal->event = evsignal_new(loop->events, number, loop_signal_came, signal);
+    if (signal->event == NULL || evsignal_add(signal->event, NULL) != 0) {
+        if (signal->event != NULL) event_free(signal->event);
+        return error_set(error, STATUS_IO, "signal %d: cannot be watched", number);
+    }
+    loop->signal_count++;
+    return STATUS_OK;
+}
+
 void loop_event_free(struct loop_event *loop)
 {
     if (loop == NULL) return;
     loop_event_watch_gaps(loop, 0, NULL, NULL);
     loop_event_run_deferred(loop); /* their contexts wait for it */
     event_free(loop->deferred_event);
+    for (uint32_t i = 0; i < loop->signal_count; i++)
+        event_free(loop->signals[i].event);
     event_base_free(loop->events);
     free(loop->deferred);
     free(loop);

@@ -39,6 +39,13 @@ void loop_event_stop(struct loop_event *loop);
 int64_t loop_event_step_begin(struct loop_event *loop);
 void loop_event_step_end(struct loop_event *loop, int64_t began_us, const char *what);
 
+/* Calls `handler` on the loop after the signal came; until the loop is freed. At most 8. */
+typedef void (*loop_event_signal_fn)(void *context, int number);
+STATUS_MUST_CHECK
+enum status loop_event_watch_signal(struct loop_event *loop, int number,
+                                    loop_event_signal_fn handler, void *context,
+                                    struct error *error);
+
 /* Runs what was deferred so far, as the loop would after this callback; for draining at stop. */
 void loop_event_run_deferred(struct loop_event *loop);
 

@@ -3,7 +3,6 @@
  * answer, close clients, stop the broker. */
 #include "server/server.h"
 
-#include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -304,13 +303,12 @@ static void stop_fire(void *context)
     timer_start(server->stop_timer, FLUSH_US);
 }
 
-static void on_signal(evutil_socket_t number, short what, void *context)
+static void on_signal(void *context, int number)
 {
-    (void)what;
     struct server *server = context;
     if (server->stopping) return;
     server->stopping = true;
-    log_info("stopping signal=%d", (int)number);
+    log_info("stopping signal=%d", number);
     if (server->listener == NULL) {
         loop_event_stop(server->loop);
         return;
@@ -319,14 +317,14 @@ static void on_signal(evutil_socket_t number, short what, void *context)
     node_stop(server->node, node_stopped, server);
 }
 
-static void watch_signals(struct server *server)
+static enum status watch_signals(struct server *server, struct error *error)
 {
     static const int numbers[] = {SIGTERM, SIGINT};
-    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
-        server->signals[i] =
-            evsignal_new(loop_event_base(server->loop), numbers[i], on_signal, server);
-        ASSERT(server->signals[i] != NULL && evsignal_add(server->signals[i], NULL) == 0);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < ARRAY_COUNT(numbers) && status == STATUS_OK; i++) {
+        status = loop_event_watch_signal(server->loop, numbers[i], on_signal, server, error);
     }
+    return status;
 }
 
 /* Everything goes in the reverse order of its making; jobs are drained before what they point to.
@@ -336,9 +334,6 @@ static void tear_down(struct server *server)
     listener_free(server->listener);
     metrics_free(server->metrics);
     sessions_free(server->sessions);
-    for (size_t i = 0; i < ARRAY_COUNT(server->signals); i++) {
-        if (server->signals[i] != NULL) event_free(server->signals[i]);
-    }
     if (server->executor != NULL) executor_threads_drain(server->executor);
     node_free(server->node);
     rpc_http_free(server->transport);
@@ -364,6 +359,7 @@ static enum status set_up(struct server *server, struct error *error)
     make_node(server);
     status = make_front_ends(server, error);
     if (status == STATUS_OK) status = metrics_new(server, &server->metrics, error);
+    if (status == STATUS_OK) status = watch_signals(server, error);
     return status;
 }
 
@@ -372,7 +368,6 @@ enum status server_run(const struct server_config *config, struct error *error)
     struct server server = {.config = config};
     enum status status = set_up(&server, error);
     if (status == STATUS_OK) {
-        watch_signals(&server);
         loop_event_watch_gaps(server.loop, config->replication.heartbeat_us, loop_gap, &server);
         node_start(server.node, node_started, &server);
         loop_event_run(server.loop);

@@ -12,7 +12,6 @@
 #include "server/config.h"
 #include "server/session.h"
 
-struct event;
 struct metrics;
 
 struct server {
@@ -28,7 +27,6 @@ struct server {
     struct listener *listener;
     struct metrics *metrics;
     struct file *lock;
-    struct event *signals[3];
     struct timer *stop_timer;
     int64_t stop_deadline_us, started_us;
     uint32_t connections_max;
