@@ -11,14 +11,20 @@
 /* Every name there is, in failpoint.c's table: a place passes an entry of it. */
 const char *const *failpoint_names(size_t *count);
 
+typedef bool (*failpoint_fn)(void *context, const char *name);
+
 #if defined(MOONMQ_FAILPOINTS) || defined(MOONMQ_MUTANTS)
 /* True: the place must behave as if its operation failed (STATUS_IO). kill never returns. */
 bool failpoint_hit(const char *name);
-typedef bool (*failpoint_fn)(void *context, const char *name);
 void failpoint_set_handler(failpoint_fn handler, void *context);
 #define FAILPOINT(name) failpoint_hit(name)
 #else
 #define FAILPOINT(name) false
+static inline void failpoint_set_handler(failpoint_fn handler, void *context)
+{
+    (void)handler;
+    (void)context;
+}
 #endif
 
 #endif
