@@ -26,6 +26,11 @@ def moonmq_binary():
     return Path(os.environ.get("MOONMQ_BIN") or ROOT / "build/release/moonmq").resolve()
 
 
+def dev_binary():
+    """With failpoints and sanitizers."""
+    return Path(os.environ.get("MOONMQ_DEV_BIN") or ROOT / "build/dev/moonmq").resolve()
+
+
 def wait_for(condition, what, patience_s=PATIENCE_S):
     """The first true value of condition(). Fails with `what` (text, or a function that tells)."""
     deadline = time.monotonic() + patience_s
@@ -82,7 +87,7 @@ def http_request(host, port, method, path, body=None, headers=None, timeout_s=5)
 class Broker:
     """One broker: its directory, its ports, and at most one process."""
 
-    def __init__(self, directory, broker_id, host="127.0.0.1", launcher=(), environment=None):
+    def __init__(self, directory, broker_id, host="127.0.0.1", launcher=(), environment=None, binary=None):
         self.id = broker_id
         self.directory = Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -94,6 +99,7 @@ class Broker:
         self.replicate_port = PORT_SOURCE.take()
         self.metrics_port = PORT_SOURCE.take()
         self.launcher = list(launcher)
+        self.binary = binary or moonmq_binary()
         self.environment = environment or {}
         self.token = None
         self.process = None
@@ -121,7 +127,7 @@ class Broker:
         self._note_exit()
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                self.launcher + [str(moonmq_binary()), "serve", "--config", str(self.config_path)],
+                self.launcher + [str(self.binary), "serve", "--config", str(self.config_path)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory,
                 env={**os.environ, **self.environment, **(environment or {})},
             )
@@ -262,7 +268,7 @@ class Group:
     """
 
     def __init__(self, directory, size=3, server=None, failover=None, top=None, token="secret-of-tests",
-                 hosts=None, launchers=None, environment=None):
+                 hosts=None, launchers=None, environment=None, binary=None):
         self.directory = Path(directory)
         self.server, self.failover, self.top = server or {}, failover or {}, top or {}
         self.token = token if size > 1 else None
@@ -270,7 +276,7 @@ class Group:
         for i in range(size):
             broker = Broker(self.directory / f"broker{i + 1}", i + 1,
                             host=hosts[i] if hosts else "127.0.0.1",
-                            launcher=launchers[i] if launchers else (), environment=environment)
+                            launcher=launchers[i] if launchers else (), environment=environment, binary=binary)
             broker.token = self.token
             self.brokers.append(broker)
         self.write_configs()

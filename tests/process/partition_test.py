@@ -115,3 +115,21 @@ def test_a_leader_that_keeps_one_follower_stays(spread):
     assert leader.status()["serving"] and leader.status()["epoch"] == epoch, group.describe()
     network.heal()
     assert near and not load.verdict()
+
+
+def test_a_client_that_knows_only_the_cut_off_leader_finds_the_new_one(spread):
+    network, group = spread
+    clients.create_topic(group.bootstrap, "t", 1)
+    old = group.wait_leader()
+    producer = clients.Producer({"bootstrap.servers": old.client_address, "message.timeout.ms": 60000, **clients.FAST})
+    answers = []
+
+    def produce_one(value):
+        producer.produce("t", value, on_delivery=lambda error, message: answers.append(error))
+        assert producer.flush(60) == 0
+
+    produce_one(b"before")
+    network.isolate(old.network_host, [b.network_host for b in group.others(old)])
+    group.wait_leader(among=group.others(old))
+    produce_one(b"after")
+    assert answers == [None, None]
