@@ -355,6 +355,8 @@ void sim_machine_set_clock_rate(struct sim_machine *machine, int64_t rate_ppm, i
         clock->base_us = sim_machine_clock_us(machine);
         clock->set_at_us = machine->world->now_us;
     }
+    /* Coarser ticks are shown rounded down: from the next one on, so that time does not go back. */
+    clock->base_us = (clock->base_us + tick_us - 1) / tick_us * tick_us;
     clock->rate_ppm = rate_ppm;
     clock->tick_us = tick_us;
 }
