@@ -25,8 +25,6 @@ struct node_seen {
     uint32_t generation;
     bool serving;
     int32_t epoch;
-    int64_t term;
-    struct uuid incarnation;
     bool excused;
     struct copy_seen *copies; /* by log of the history */
     uint32_t copy_count;
@@ -217,6 +215,7 @@ static void look_for_missing(struct sim_checker *checker, int index)
         char path[200], uid[UUID_TEXT_BYTES];
         enum file_kind kind;
         if (copy->look == 0 || copy->look == checker->looks || log->dropped) continue;
+        if (copy->log_end == 0) continue; /* no files: there is nothing to set aside */
         if (copy->missing_us == 0) copy->missing_us = now_us;
         if (now_us - copy->missing_us < MISSING_GRACE_US) continue;
         snprintf(path, sizeof(path), SIM_DATA_DIR "/quarantine/%s.%s", log->topic,
@@ -243,14 +242,9 @@ static void look_at_node(struct sim_checker *checker, int index)
         if (facts.epoch < seen->epoch)
             sim_verdict_fail(checker->verdict, "I8", "node %d: epoch back from %d to %d", index + 1,
                              seen->epoch, facts.epoch);
-        if (facts.raft_term < seen->term && uuid_equal(&facts.incarnation, &seen->incarnation))
-            sim_verdict_fail(checker->verdict, "I13", "node %d: term back from %lld to %lld",
-                             index + 1, (long long)seen->term, (long long)facts.raft_term);
     }
     seen->generation = generation;
     seen->epoch = facts.epoch;
-    seen->term = facts.raft_term;
-    seen->incarnation = facts.incarnation;
     if (facts.leader_serving) look_at_claim(checker, index, facts.epoch);
     bool begins = facts.leader_serving && !seen->serving;
     seen->serving = facts.leader_serving;
@@ -284,30 +278,12 @@ bool sim_checker_ever_served(const struct sim_checker *checker)
 
 /* Convergence. */
 
-/* An excused node may hold ranges that nobody can read: it cannot be asked to come back. */
-static bool is_beyond_help(struct sim_checker *checker, int index)
-{
-    struct sim_node *node = &checker->group->nodes[index];
-    if (!checker->nodes[index].excused || !node->running) return false;
-    for (struct topic *topic = catalog_next(node->broker, NULL); topic != NULL;
-         topic = catalog_next(node->broker, topic)) {
-        for (uint32_t p = 0; p < topic_partition_count(topic); p++) {
-            int64_t from, to;
-            struct partition *copy = topic_partition(topic, p);
-            if (partition_damaged(copy) || partition_log_failed(partition_log_of(copy)) ||
-                partition_log_quarantined(partition_log_of(copy), &from, &to))
-                return true;
-        }
-    }
-    return false;
-}
-
 static bool copies_agree(struct sim_checker *checker, const struct topic *topic, uint32_t index,
                          uint32_t core, char *why, size_t why_bytes)
 {
     struct partition *mine = topic_partition(topic, index);
     for (int i = 0; i < checker->group->node_count; i++) {
-        if ((core & 1u << i) == 0 || is_beyond_help(checker, i)) continue;
+        if ((core & 1u << i) == 0) continue;
         struct partition *copy = other_copy(&checker->group->nodes[i], topic, index);
         if (copy != NULL && partition_log_end(copy) == partition_log_end(mine) &&
             partition_durable(copy) == partition_log_end(mine) &&
@@ -344,7 +320,7 @@ bool sim_checker_converged(struct sim_checker *checker, uint32_t core, char *why
                      node->refusals > 0 ? node->start_error.text : "");
             return false;
         }
-        if ((facts.isr_mask & 1u << i) == 0 && !is_beyond_help(checker, i)) {
+        if ((facts.isr_mask & 1u << i) == 0) {
             char behind[300] = "it has everything";
             for (struct topic *topic = catalog_next(leader->broker, NULL); topic != NULL;
                  topic = catalog_next(leader->broker, topic)) {
@@ -374,7 +350,7 @@ static void compare_derived(struct sim_checker *checker, struct sim_node *leader
             struct partition *mine = topic_partition(topic, p);
             for (int i = 0; i < checker->group->node_count; i++) {
                 struct sim_node *node = &checker->group->nodes[i];
-                if ((core & 1u << i) == 0 || node == leader || is_beyond_help(checker, i)) continue;
+                if ((core & 1u << i) == 0 || node == leader) continue;
                 struct partition *copy = other_copy(node, topic, p);
                 if (copy == NULL) continue;
                 if (partition_producers_hash(copy) != partition_producers_hash(mine))
@@ -401,9 +377,7 @@ void sim_checker_finish(struct sim_checker *checker, uint32_t core)
         if ((core & 1u << i) == 0) continue;
         sim_churner_check_catalog(checker->workload->churner, &checker->group->nodes[i]);
         if (checker->nodes[i].excused) excused |= 1u << i;
-        if (is_beyond_help(checker, i)) core &= ~(1u << i);
     }
-    core |= 1u << leader->index;
     compare_derived(checker, leader, core);
     sim_files_judge(checker->workload, checker->verdict, leader->index, core, excused);
 }
