@@ -30,6 +30,7 @@ struct churn_topic {
     struct uuid dead[64]; /* incarnations whose deletion was acknowledged */
     int dead_count;
     uint32_t partitions; /* at least, while THERE */
+    int32_t epoch;       /* of the leader that acknowledged something of it last */
 };
 
 struct sim_churner {
@@ -237,6 +238,7 @@ static void data_topic_ended(struct admin_call *call, enum sim_call_end end)
     if (call->base.status != STATUS_OK || uuid_is_none(&call->uid)) return;
     topic->uid = call->uid;
     topic->exists = true;
+    topic->epoch = call->base.epoch;
     workload->topics_ready++;
     if (workload->topics_ready == workload->options.data_topics)
         sim_workload_topics_ready(workload);
@@ -253,6 +255,9 @@ static void churn_topic_ended(struct admin_call *call, enum sim_call_end end)
                 status == STATUS_NOT_READY || status == STATUS_NOT_ENOUGH_REPLICAS_AFTER ||
                 status == STATUS_IO;
     if (answered && !call->tried) return;
+    /* One that was leader before (see sim_workload_partition()) refuses by what it knew then. */
+    if (answered && !open && status != STATUS_OK && call->base.epoch < topic->epoch) return;
+    if (answered && status == STATUS_OK) topic->epoch = call->base.epoch;
     switch (call->act) {
     case ADMIN_CREATE:
         if (open) {

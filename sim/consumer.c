@@ -152,8 +152,8 @@ static void serve_fetch(struct sim_call *base)
     struct partition *partition = NULL;
     base->status = broker_check_serving(broker);
     if (base->status == STATUS_OK)
-        partition = sim_workload_partition(workload, base->node, topic->name,
-                                           call->consumed->partition, &topic->uid, &base->status);
+        partition = sim_workload_partition(workload, base->node, topic, call->consumed->partition,
+                                           &base->status);
     if (partition == NULL) {
         sim_call_done(base);
         return;

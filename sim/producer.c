@@ -171,8 +171,8 @@ static void serve_produce(struct sim_call *base)
         return;
     }
     if (base->status == STATUS_OK)
-        partition = sim_workload_partition(workload, base->node, topic->name, call->partition,
-                                           &topic->uid, &base->status);
+        partition =
+            sim_workload_partition(workload, base->node, topic, call->partition, &base->status);
     if (partition == NULL) {
         sim_call_done(base);
         return;

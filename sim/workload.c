@@ -111,19 +111,19 @@ int64_t sim_workload_pause_us(struct sim_workload *workload)
 }
 
 struct partition *sim_workload_partition(struct sim_workload *workload, struct sim_node *node,
-                                         const char *topic_text, uint32_t partition,
-                                         const struct uuid *expected, enum status *status)
+                                         const struct sim_topic *topic, uint32_t partition,
+                                         enum status *status)
 {
-    struct topic *topic = catalog_find(node->broker, topic_text, strlen(topic_text));
-    struct partition *found = topic == NULL ? NULL : topic_partition(topic, partition);
-    if (found != NULL && (expected == NULL || uuid_equal(topic_uid(topic), expected))) {
+    struct topic *there = catalog_find(node->broker, topic->name, strlen(topic->name));
+    struct partition *found = there == NULL ? NULL : topic_partition(there, partition);
+    if (found != NULL && uuid_equal(topic_uid(there), &topic->uid)) {
         *status = STATUS_OK;
         return found;
     }
-    if (expected != NULL)
+    if (broker_group_view(node->broker)->epoch >= topic->epoch)
         sim_verdict_fail(workload->verdict, "I15",
                          "node %d serves without %s/%u, whose creation was acknowledged%s",
-                         node->index + 1, topic_text, partition,
+                         node->index + 1, topic->name, partition,
                          found != NULL ? " (another incarnation is there)" : "");
     *status = STATUS_UNKNOWN_TOPIC;
     return NULL;

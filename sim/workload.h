@@ -42,6 +42,7 @@ struct sim_topic {
     bool exists; /* a creation was acknowledged, no deletion tried since */
     struct uuid uid;
     uint32_t partitions;
+    int32_t epoch; /* of the leader that acknowledged it */
 };
 
 struct sim_producer;
@@ -86,10 +87,11 @@ void sim_workload_topics_ready(struct sim_workload *workload);
 void sim_workload_count(struct sim_workload *workload, enum sim_request_kind kind);
 int64_t sim_workload_pause_us(struct sim_workload *workload);
 /* Inside a process: the partition, checked against what was acknowledged about its topic; NULL with
- * *status. */
+ * *status. A leader of before that may not know of it: one whose clocks stood still with its machine
+ * learns that it leads no more from others only. */
 struct partition *sim_workload_partition(struct sim_workload *workload, struct sim_node *node,
-                                         const char *topic, uint32_t partition,
-                                         const struct uuid *expected, enum status *status);
+                                         const struct sim_topic *topic, uint32_t partition,
+                                         enum status *status);
 
 /* Each kind of client: producer.c, consumer.c, committer.c, churner.c. */
 struct sim_producer *sim_producer_new(struct sim_workload *workload, int client, bool idempotent,
