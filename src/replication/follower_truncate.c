@@ -267,8 +267,9 @@ static bool put_questions(struct follow *follow, struct wire_list *list)
     {
         of->asked = false;
         if (of->partition == NULL || of->compared || of->conflict) continue;
-        if (MUTANT(4) && follow->options.same_leader_as_before) {
-            of->compared = true;
+        bool failed = partition_log_failed(partition_log_of(of->partition));
+        if (failed || (MUTANT(4) && follow->options.same_leader_as_before)) {
+            of->compared = true; /* failed: what is left of it says nothing, it comes anew */
         } else if (has_no_history(of)) {
             follow_reset(follow, of, 0, -1, 0);
         } else if (follow->asked < WIRE_EPOCHS_MAX) {
