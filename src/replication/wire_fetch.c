@@ -25,7 +25,7 @@ static struct uuid get_uuid(struct reader *reader)
 {
     struct uuid uuid = {{0}};
     struct slice bytes = reader_bytes(reader, UUID_BYTES);
-    if (bytes.data != NULL) memcpy(uuid.bytes, bytes.data, UUID_BYTES);
+    if (bytes.bytes == UUID_BYTES) memcpy(uuid.bytes, bytes.data, UUID_BYTES);
     return uuid;
 }
 
@@ -46,7 +46,7 @@ static struct manifest_version get_version(struct reader *reader)
 static void get_members(struct reader *reader, uint8_t members[8])
 {
     struct slice bytes = reader_bytes(reader, 8);
-    if (bytes.data != NULL) memcpy(members, bytes.data, 8);
+    if (bytes.bytes == 8) memcpy(members, bytes.data, 8);
 }
 
 void wire_put_request_header(struct buffer *buffer, const struct wire_request_header *header)
