@@ -25,7 +25,7 @@ static void commit_start_deferred(void *context)
 
 void commit_schedule(struct log_store *store)
 {
-    if (store->start_scheduled || store->commit.in_flight) return;
+    if (store->start_scheduled || store->commit.in_flight || store->freeing) return;
     store->start_scheduled = true;
     loop_defer(store->loop, commit_start_deferred, store);
 }
@@ -333,8 +333,7 @@ static void commit_settle_log(struct log_store *store, struct commit_log *item)
         item->status = store->commit.epochs_status;
         item->error = store->commit.epochs_error;
     }
-    if (item->journaled && item->status == STATUS_OK &&
-        store->commit.journal_status != STATUS_OK) {
+    if (item->journaled && item->status == STATUS_OK && store->commit.journal_status != STATUS_OK) {
         item->status = store->commit.journal_status;
         item->error = store->commit.journal_error;
     }

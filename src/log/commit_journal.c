@@ -13,6 +13,7 @@
 #include "log/segment.h"
 
 #define JOURNAL_MAGIC 0x4d514a52u /* MQJR */
+#define JOURNAL_STEP  (256 * 1024)
 enum {
     HEAD_AT_MAGIC = 0,
     HEAD_AT_CRC = 4,
@@ -42,10 +43,8 @@ struct journal_content {
 void commit_journal_init(struct commit_journal *journal, struct file_system *fs,
                          const char *data_dir)
 {
-    *journal = (struct commit_journal){.fs = fs,
-                                       .data_dir = memory_copy_text(data_dir),
-                                       .next_generation = 1,
-                                       .next_sequence = 1};
+    *journal = (struct commit_journal){
+        .fs = fs, .data_dir = memory_copy_text(data_dir), .next_generation = 1, .next_sequence = 1};
 }
 
 void commit_journal_deinit(struct commit_journal *journal)
@@ -91,8 +90,7 @@ void journal_record_void(struct buffer *record, const struct uuid *uid, int32_t 
 }
 
 void journal_record_write(struct buffer *record, const struct uuid *uid, int32_t partition,
-                          const char *topic, int64_t segment_base, int64_t position,
-                          uint32_t bytes)
+                          const char *topic, int64_t segment_base, int64_t position, uint32_t bytes)
 {
     journal_put_partition(record, ENTRY_WRITE, uid, partition, topic);
     buffer_put_i64(record, segment_base);
@@ -113,8 +111,7 @@ static enum status journal_open(struct commit_journal *journal, int which, struc
     if (journal->files[which] != NULL) return STATUS_OK;
     journal_path(path, journal, which);
     enum status status = file_open(journal->fs, path, FILE_WRITE | FILE_CREATE, &file, error);
-    if (status == STATUS_OK) status = file_allocate(file, JOURNAL_BYTES, error);
-    if (status == STATUS_OK) status = segment_sync_file(file, error);
+    if (status == STATUS_OK) status = file_size(file, &journal->reserved[which], error);
     if (status == STATUS_OK) {
         status = segment_sync_directory(journal->fs, journal->data_dir, error);
     }
@@ -127,10 +124,25 @@ static enum status journal_open(struct commit_journal *journal, int which, struc
     return STATUS_OK;
 }
 
+/* Grows the file in steps; what is reserved stays, so that later syncs change no metadata. */
+static enum status journal_reserve(struct commit_journal *journal, int which, int64_t bytes,
+                                   struct error *error)
+{
+    if (bytes <= journal->reserved[which]) return STATUS_OK;
+    bytes = (bytes + JOURNAL_STEP - 1) / JOURNAL_STEP * JOURNAL_STEP;
+    enum status status = file_allocate(journal->files[which], bytes, error);
+    if (status == STATUS_OK) journal->reserved[which] = bytes;
+    return status;
+}
+
 enum status commit_journal_append(struct commit_journal *journal, int which, struct buffer *record,
                                   uint32_t entries, struct error *error)
 {
     enum status status = journal_open(journal, which, error);
+    if (status == STATUS_OK) {
+        status = journal_reserve(journal, which, journal->position[which] + (int64_t)record->bytes,
+                                 error);
+    }
     if (status != STATUS_OK) return status;
     if (buffer_failed(record)) {
         return error_set(error, STATUS_NO_MEMORY, "commit-journal: no memory");
@@ -212,8 +224,8 @@ static void journal_parse(struct commit_journal *journal, struct journal_content
         size_t body_bytes = load_u32(head + HEAD_AT_BODY_BYTES);
         if (load_u32(head + HEAD_AT_MAGIC) != JOURNAL_MAGIC ||
             body_bytes > file->bytes - at - JOURNAL_HEAD_BYTES ||
-            crc32c(head + HEAD_AT_BODY_BYTES, body_bytes + JOURNAL_HEAD_BYTES -
-                                                  HEAD_AT_BODY_BYTES) !=
+            crc32c(head + HEAD_AT_BODY_BYTES,
+                   body_bytes + JOURNAL_HEAD_BYTES - HEAD_AT_BODY_BYTES) !=
                 load_u32(head + HEAD_AT_CRC)) {
             break;
         }
@@ -239,7 +251,8 @@ static int journal_compare(const void *a, const void *b)
 {
     const struct journal_entry *left = a, *right = b;
     int order = uuid_compare(&left->uid, &right->uid);
-    if (order == 0) order = (left->partition > right->partition) - (left->partition < right->partition);
+    if (order == 0)
+        order = (left->partition > right->partition) - (left->partition < right->partition);
     if (order == 0) order = (left->sequence > right->sequence) - (left->sequence < right->sequence);
     if (order == 0) order = (left->position > right->position) - (left->position < right->position);
     return order;
@@ -325,21 +338,42 @@ static enum status journal_replay_all(struct commit_journal *journal,
     return status;
 }
 
+/* What a file holds; nothing if it is not there. Garbage behind the end does not keep us from
+ * starting. */
+static enum status journal_read_file(struct commit_journal *journal, int which,
+                                     struct buffer *content, bool *present, struct error *error)
+{
+    char path[SEGMENT_PATH_BYTES];
+    struct file *file = NULL;
+    int64_t size = 0;
+    size_t got = 0;
+    journal_path(path, journal, which);
+    enum status status = file_open(journal->fs, path, FILE_READ, &file, error);
+    *present = status == STATUS_OK;
+    if (status == STATUS_NOT_FOUND) return STATUS_OK;
+    if (status == STATUS_OK) status = file_size(file, &size, error);
+    if (size > JOURNAL_BYTES) size = JOURNAL_BYTES;
+    uint8_t *data = status == STATUS_OK ? buffer_extend(content, (size_t)size) : NULL;
+    if (status == STATUS_OK && data == NULL) {
+        status = error_set(error, STATUS_NO_MEMORY, "%s: no memory", path);
+    }
+    if (status == STATUS_OK) status = file_read(file, data, (size_t)size, 0, &got, error);
+    if (status == STATUS_OK) content->bytes = got;
+    file_close(file);
+    return status;
+}
+
 enum status commit_journal_replay(struct commit_journal *journal, uint64_t *replayed,
                                   struct error *error)
 {
     struct journal_content content = {0};
-    char path[SEGMENT_PATH_BYTES];
     bool present[JOURNAL_FILES] = {false};
     enum status status = STATUS_OK;
     *replayed = 0;
     for (int i = 0; status == STATUS_OK && i < JOURNAL_FILES; i++) {
         buffer_init(&content.files[i], 0);
-        journal_path(path, journal, i);
-        status = file_read_whole(journal->fs, path, JOURNAL_BYTES, &content.files[i], error);
-        present[i] = status == STATUS_OK;
-        if (status == STATUS_NOT_FOUND) status = STATUS_OK;
-        if (present[i]) journal_parse(journal, &content, &content.files[i]);
+        status = journal_read_file(journal, i, &content.files[i], &present[i], error);
+        if (status == STATUS_OK && present[i]) journal_parse(journal, &content, &content.files[i]);
     }
     if (status == STATUS_OK && content.count > 0) {
         status = journal_replay_all(journal, &content, replayed, error);

@@ -317,8 +317,8 @@ static void commit_cut_epochs(struct commit *commit)
     }
 }
 
-/* Bytes that are only in the journal reach their files, and the journal takes back what it holds of the logs:
- * else a start would write them again, over what comes after the cut. */
+/* Bytes that are only in the journal reach their files, and the journal takes back what it holds of
+ * the logs: else a start would write them again, over what comes after the cut. */
 static void commit_settle_exclusives(struct log_store *store)
 {
     struct commit *commit = &store->commit;
@@ -336,8 +336,8 @@ static void commit_settle_exclusives(struct log_store *store)
     }
     if (voids == 0) return;
     commit->record_bytes = (int64_t)commit->record.bytes;
-    commit->journal_status = commit_journal_append(
-        &store->journal.journal, store->journal.active, &commit->record, voids, &error);
+    commit->journal_status = commit_journal_append(&store->journal.journal, store->journal.active,
+                                                   &commit->record, voids, &error);
     for (uint32_t i = 0; commit->journal_status != STATUS_OK && i < commit->exclusive_count; i++) {
         struct exclusive *exclusive = commit->exclusives[i];
         if (exclusive->status != STATUS_OK || !exclusive->takes_back) continue;

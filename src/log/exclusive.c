@@ -294,8 +294,8 @@ static void exclusive_begin_settling(struct exclusive *exclusive)
 {
     struct partition_log *log = exclusive->log;
     if (log->store->journal.broken) {
-        exclusive->status = error_set(&exclusive->error, STATUS_IO,
-                                      "%s: the commit journal has failed", log->name);
+        exclusive->status =
+            error_set(&exclusive->error, STATUS_IO, "%s: the commit journal has failed", log->name);
         return;
     }
     exclusive->takes_back = true;

@@ -1,9 +1,10 @@
 /* journal_keeper.c: which commits go to the journal, and the syncing of their segments behind it.
  *
- * A cycle: the file that took records hands over to the other one; the segments it speaks of are synced, a few
- * at a time; then it is invalidated and free again. One cycle at a time. A segment that cannot be synced fails
- * its log; then the journal is off: both files are kept for the next start, and commits sync their segments
- * themselves, as small ones always do. Thread: loop, but for *_run(). */
+ * A cycle: the file that took records hands over to the other one; the segments it speaks of are
+ * synced, a few at a time; then it is invalidated and free again. One cycle at a time. A segment
+ * that cannot be synced fails its log; then the journal is off: both files are kept for the next
+ * start, and commits sync their segments themselves, as small ones always do. Thread: loop, but for
+ * *_run(). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,12 +12,12 @@
 #include "base/memory.h"
 #include "log/store_internal.h"
 
-#define JOURNAL_FILES_MIN     16            /* measured: from here on one journal beats a sync a file */
-#define JOURNAL_COMMIT_BYTES  (8 * 1024 * 1024) /* more is better written once */
-#define JOURNAL_VOID_RESERVE  (4 * 1024 * 1024)
-#define JOURNAL_CYCLE_BYTES   (8 * 1024 * 1024)
-#define JOURNAL_CYCLE_US      200000
-#define BEHIND_JOB_ITEMS      16
+#define JOURNAL_FILES_MIN    16 /* measured: from here on one journal beats a sync a file */
+#define JOURNAL_COMMIT_BYTES (8 * 1024 * 1024) /* more is better written once */
+#define JOURNAL_VOID_RESERVE (4 * 1024 * 1024)
+#define JOURNAL_CYCLE_BYTES  (8 * 1024 * 1024)
+#define JOURNAL_CYCLE_US     200000
+#define BEHIND_JOB_ITEMS     16
 
 /* A few segments to sync. */
 struct behind_job {

@@ -33,10 +33,11 @@ struct log_store *log_store_new(const struct log_store_options *options)
 void log_store_free(struct log_store *store)
 {
     if (store == NULL) return;
+    ASSERT(!store->start_scheduled);
+    store->freeing = true; /* no commit begins, and files are closed here, not by a job */
     log_store_adopt(store);
     ASSERT(!store->commit.in_flight && !store->positions_job.in_flight &&
-           !store->offsets_job.in_flight && !store->start_scheduled);
-    store->freeing = true; /* files are closed here, not by a job */
+           !store->offsets_job.in_flight);
     struct partition_log *log, *next;
     DL_FOREACH_SAFE(store->logs, log, next)
     {
@@ -193,7 +194,8 @@ static bool waiter_is_satisfied(const struct log_store *store, const struct flus
     if (store->offsets_round < waiter->offsets_round) return false;
     if (!waiter->everything) return true;
     return store->position_dirty_count == 0 && !store->positions_job.in_flight &&
-           journal_is_empty(store) && store->snapshots_in_flight == 0 && store->waiting_first == NULL;
+           journal_is_empty(store) && store->snapshots_in_flight == 0 &&
+           store->waiting_first == NULL;
 }
 
 static void waiter_tell(void *context)

@@ -30,7 +30,7 @@ struct segment {
     bool created;            /* the file is there and its name synced */
     bool sealed;             /* takes no more appends */
     bool cut_to_length;      /* the sealing commit did its part */
-    uint8_t behind; /* bit i: its last bytes are in journal file i, not synced in place */
+    uint8_t behind;          /* bit i: its last bytes are in journal file i, not synced in place */
     bool in_commit, sealing; /* the commit in flight works on it; seals it */
     uint32_t index_blocks[INDEX_KIND_COUNT];
     struct segment_index *index; /* while it takes appends; NULL: none made yet */

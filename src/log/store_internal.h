@@ -102,10 +102,10 @@ struct exclusive {
     int64_t target_base; /* the segment that the cut falls into; -1: nothing to cut */
     int64_t target_bytes;
     int64_t hint_offset, hint_position; /* a batch at or before the cut, from memory; -1: none */
-    struct behind_item *behind; /* to be synced first, and taken back from the journal */
+    struct behind_item *behind;         /* to be synced first, and taken back from the journal */
     uint32_t behind_count;
     bool takes_back;
-    struct partition_record closing;    /* CLOSE: what the table is to remember */
+    struct partition_record closing; /* CLOSE: what the table is to remember */
     uint32_t slot;
     uint64_t slot_generation; /* of the last slot written; the worker raises it */
     uint32_t commit_item;     /* the log\'s place in the commit, if it cuts bytes */
@@ -154,7 +154,7 @@ struct partition_log {
     uint32_t jobs;            /* reads, look-ups, seals under way */
     uint32_t background_jobs; /* of these, seals and removals: an exclusive waits for them */
 
-    bool names_behind; /* names of its files or directory are not synced, but in the journal */
+    bool names_behind;    /* names of its files or directory are not synced, but in the journal */
     uint8_t journal_mark; /* bit i: journal file i speaks of this log */
     bool failed, busy, dropped;
     bool dirty; /* in the list for the next commit */

@@ -18,6 +18,7 @@ struct memory_node {
     bool directory;
     uint8_t *data, *durable;
     size_t bytes, capacity, durable_bytes, durable_capacity;
+    size_t dirty_from, dirty_to;     /* what differs from `durable`, at most */
     struct memory_entry *entries; /* directories */
     size_t entry_count;
     struct memory_entry *durable_entries;
@@ -132,9 +133,22 @@ static inline void memory_resize_data(uint8_t **data, size_t *capacity, size_t b
 {
     if (bytes <= *capacity) return;
     size_t wanted = *capacity * 2 > bytes ? *capacity * 2 : bytes;
-    *data = realloc(*data, wanted);
-    memset(*data + *capacity, 0, wanted - *capacity);
+    /* Untouched pages of large files cost nothing. */
+    uint8_t *grown = calloc(1, wanted);
+    if (*capacity > 0) memcpy(grown, *data, *capacity);
+    free(*data);
+    *data = grown;
     *capacity = wanted;
+}
+static inline void memory_touch(struct memory_node *node, size_t from, size_t to)
+{
+    if (from >= to) return;
+    if (node->dirty_from >= node->dirty_to) {
+        node->dirty_from = from;
+        node->dirty_to = to;
+    }
+    if (from < node->dirty_from) node->dirty_from = from;
+    if (to > node->dirty_to) node->dirty_to = to;
 }
 static inline enum status memory_set_length(struct memory_disk *disk, struct memory_node *node,
                                             size_t bytes, struct error *error)
@@ -146,7 +160,10 @@ static inline enum status memory_set_length(struct memory_disk *disk, struct mem
     }
     disk->used_bytes += growth;
     memory_resize_data(&node->data, &node->capacity, bytes);
-    if (bytes < node->bytes) memset(node->data + bytes, 0, node->bytes - bytes);
+    if (bytes < node->bytes) {
+        memset(node->data + bytes, 0, node->bytes - bytes);
+        memory_touch(node, bytes, node->bytes);
+    }
     node->bytes = bytes;
     return STATUS_OK;
 }
@@ -221,11 +238,17 @@ static inline enum status memory_write(struct file *base, const void *data, size
         bytes /= 2;
         to = (size_t)at + bytes;
         if (to > file->node->bytes) (void)!memory_set_length(file->disk, file->node, to, NULL);
-        if (bytes > 0 && to <= file->node->bytes) memcpy(file->node->data + at, data, bytes);
+        if (bytes > 0 && to <= file->node->bytes) {
+            memcpy(file->node->data + at, data, bytes);
+            memory_touch(file->node, (size_t)at, to);
+        }
         return status;
     }
     if (to > file->node->bytes) status = memory_set_length(file->disk, file->node, to, error);
-    if (status == STATUS_OK && bytes > 0) memcpy(file->node->data + at, data, bytes);
+    if (status == STATUS_OK && bytes > 0) {
+        memcpy(file->node->data + at, data, bytes);
+        memory_touch(file->node, (size_t)at, to);
+    }
     return status;
 }
 static inline enum status memory_sync(struct file *base, struct error *error)
@@ -235,8 +258,12 @@ static inline enum status memory_sync(struct file *base, struct error *error)
     enum status status = memory_step(file->disk, error, "sync fails");
     if (status != STATUS_OK) return status;
     file->disk->syncs++;
-    memory_resize_data(&node->durable, &node->durable_capacity, node->bytes);
-    if (node->bytes > 0) memcpy(node->durable, node->data, node->bytes);
+    memory_resize_data(&node->durable, &node->durable_capacity, node->capacity);
+    if (node->dirty_to > node->dirty_from) {
+        memcpy(node->durable + node->dirty_from, node->data + node->dirty_from,
+               node->dirty_to - node->dirty_from);
+    }
+    node->dirty_from = node->dirty_to = 0;
     node->durable_bytes = node->bytes;
     return STATUS_OK;
 }
@@ -405,9 +432,13 @@ static inline void memory_disk_power_cut(struct memory_disk *disk)
             memcpy(node->entries, node->durable_entries,
                    node->entry_count * sizeof(*node->entries));
         }
-        memory_resize_data(&node->data, &node->capacity, node->durable_bytes);
-        if (node->data != NULL) memset(node->data, 0, node->capacity);
-        if (node->durable_bytes > 0) memcpy(node->data, node->durable, node->durable_bytes);
+        memory_resize_data(&node->durable, &node->durable_capacity, node->capacity);
+        memory_resize_data(&node->data, &node->capacity, node->durable_capacity);
+        if (node->dirty_to > node->dirty_from) {
+            memcpy(node->data + node->dirty_from, node->durable + node->dirty_from,
+                   node->dirty_to - node->dirty_from);
+        }
+        node->dirty_from = node->dirty_to = 0;
         node->bytes = node->durable_bytes;
     }
 }
@@ -422,8 +453,9 @@ static inline void memory_disk_settle(struct memory_disk *disk)
                    node->entry_count * sizeof(*node->entries));
         }
         node->durable_entry_count = node->entry_count;
-        memory_resize_data(&node->durable, &node->durable_capacity, node->bytes);
+        memory_resize_data(&node->durable, &node->durable_capacity, node->capacity);
         if (node->bytes > 0) memcpy(node->durable, node->data, node->bytes);
+        node->dirty_from = node->dirty_to = 0;
         node->durable_bytes = node->bytes;
     }
 }

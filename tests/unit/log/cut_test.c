@@ -327,7 +327,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cut_takes_bytes_epochs_and_indexes_and_appends_go_on_there),
         cmocka_unit_test(a_cut_inside_of_a_chunk_leaves_no_hole_in_memory),
-    cmocka_unit_test(a_cut_gives_up_what_is_queued_and_waits_for_what_is_in_flight),
+        cmocka_unit_test(a_cut_gives_up_what_is_queued_and_waits_for_what_is_in_flight),
         cmocka_unit_test(a_cut_at_or_past_the_end_still_cuts_the_epochs),
         cmocka_unit_test(a_crash_in_a_cut_leaves_a_log_between_the_two_ends),
         cmocka_unit_test(a_reset_throws_all_away_and_begins_at_its_offset),

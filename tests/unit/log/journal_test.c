@@ -155,9 +155,9 @@ static void a_cut_is_not_undone_by_what_the_journal_held(void **state)
                          STATUS_OK);
         assert_false(many.f.recovery.quarantined);
         assert_int_equal(partition_log_end_offset(many.f.log), expected);
-        assert_int_equal(fixture_read_all(&many.f, partition_log_start_offset(many.f.log), 100,
-                                          &status),
-                         expected);
+        assert_int_equal(
+            fixture_read_all(&many.f, partition_log_start_offset(many.f.log), 100, &status),
+            expected);
         assert_int_equal(epoch_history_at(partition_log_epochs(many.f.log), expected - 1), 2);
         fixture_stop(&many.f);
         memory_disk_deinit(&disk);
@@ -226,7 +226,7 @@ static void a_torn_record_is_no_record(void **state)
         char path[64];
         snprintf(path, sizeof(path), "/data/commit-journal-%d", which);
         if (memory_disk_file(&whole, path) == NULL) continue;
-        for (size_t at = 0; at < 3000; at += 11) {
+        for (size_t at = 0; at < 3000; at += 37) {
             struct memory_disk disk;
             memory_disk_copy(&disk, &whole);
             memory_disk_file(&disk, path)->data[at] ^= 0x11;

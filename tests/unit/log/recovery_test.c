@@ -373,8 +373,7 @@ static void leftovers_of_rewrites_are_removed_and_indexes_rebuilt(void **state)
     memory_disk_deinit(&disk);
 }
 
-/* ---- epochs
- * ---------------------------------------------------------------------------------------- */
+/* ---- epochs ---- */
 
 static void make_epochs(struct log_fixture *f, struct memory_disk *disk)
 {
@@ -482,8 +481,7 @@ static void an_epoch_in_which_nothing_was_written_survives_a_restart(void **stat
     memory_disk_deinit(&disk);
 }
 
-/* ---- crashes at every operation
- * ------------------------------------------------------------------------ */
+/* ---- crashes at every operation ---- */
 
 static void workload(struct log_fixture *f, int64_t *durable)
 {
