@@ -13,6 +13,7 @@
 #define MAX_WAIT_US      400000
 #define BYTES_MAX        (256 * 1024)
 #define RETRY_US         40000
+#define POLL_US          5000
 #define DECOMPRESSED_MAX (16u << 20)
 #define PARTITIONS_MAX   (SIM_DATA_TOPICS_MAX * SIM_PARTITIONS_MAX)
 
@@ -288,7 +289,7 @@ static void fetch_ended(struct sim_call *base, enum sim_call_end end)
     call->data = NULL;
     consumer->asking = false;
     bool ok = answered && base->status == STATUS_OK;
-    sim_world_schedule(world, &consumer->wake, world->now_us + (ok ? 200 : RETRY_US));
+    sim_world_schedule(world, &consumer->wake, world->now_us + (ok ? POLL_US : RETRY_US));
 }
 
 static void consumer_wake(struct sim_event *event)

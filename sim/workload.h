@@ -87,8 +87,8 @@ void sim_workload_topics_ready(struct sim_workload *workload);
 void sim_workload_count(struct sim_workload *workload, enum sim_request_kind kind);
 int64_t sim_workload_pause_us(struct sim_workload *workload);
 /* Inside a process: the partition, checked against what was acknowledged about its topic; NULL with
- * *status. A leader of before that may not know of it: one whose clocks stood still with its machine
- * learns that it leads no more from others only. */
+ * *status. A leader of before that may not know of it: one whose clocks stood still with its
+ * machine learns that it leads no more from others only. */
 struct partition *sim_workload_partition(struct sim_workload *workload, struct sim_node *node,
                                          const struct sim_topic *topic, uint32_t partition,
                                          enum status *status);
