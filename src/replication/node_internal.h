@@ -83,6 +83,7 @@ struct node_request { /* of a peer, waiting for the core's answer */
     struct rpc_request *request;
     struct raft_id id; /* of the request */
     enum raft_message_kind kind;
+    bool holds_isr; /* an append with an ISR entry */
 };
 
 struct node_confirm {

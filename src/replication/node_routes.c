@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #include "base/assert.h"
+#include "base/failpoint.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mutant.h"
@@ -110,6 +111,14 @@ static void route_hello(struct node *node, struct rpc_request *request, struct s
 
 /* ---- raft ---- */
 
+static bool holds_isr_entry(const struct raft_message *message)
+{
+    for (size_t i = 0; i < message->append.entry_count; i++) {
+        if (message->append.entries[i].kind == RAFT_ENTRY_ISR) return true;
+    }
+    return false;
+}
+
 static void raft_request(struct node *node, struct rpc_request *request, uint64_t connection,
                          enum raft_message_kind kind, struct raft_inbox *inbox)
 {
@@ -120,6 +129,7 @@ static void raft_request(struct node *node, struct rpc_request *request, uint64_
     waiting->request = request;
     waiting->id = inbox->id;
     waiting->kind = kind;
+    waiting->holds_isr = kind == RAFT_MESSAGE_APPEND && holds_isr_entry(&inbox->message);
     DL_APPEND(node->requests, waiting);
     if (kind == RAFT_MESSAGE_APPEND || kind == RAFT_MESSAGE_SNAPSHOT) {
         bool new_connection = peer->append_connection == 0;
@@ -190,6 +200,7 @@ void node_answer_request(struct node *node, uint64_t token, const struct raft_me
                (int64_t)waiting->id.rid);
     } else {
         struct raft_id id;
+        if (waiting->holds_isr) (void)FAILPOINT("isr.answered");
         answer_id(node, &waiting->id, &id);
         struct buffer out;
         buffer_init(&out, 0);
