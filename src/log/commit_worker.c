@@ -147,15 +147,17 @@ static void commit_write_index(struct log_store *store, const char *directory,
     }
 }
 
+/* `journaled`: its sync is not waited for, so nothing is reserved to make it cheap. */
 static enum status commit_write_file(struct commit_part *part, const char *directory,
-                                     struct commit_file *file, struct error *error)
+                                     struct commit_file *file, bool journaled, struct error *error)
 {
     enum status status = STATUS_OK;
     if (file->create && !file->first_of_log) status = commit_failpoint("segment.roll", error);
     if (status == STATUS_OK) status = commit_failpoint("commit.write", error);
     if (status == STATUS_OK) status = commit_open(part->store, directory, file, error);
-    if (status == STATUS_OK) status = commit_reserve(file, error);
+    if (status == STATUS_OK && !journaled) status = commit_reserve(file, error);
     if (status == STATUS_OK) status = commit_write_batches(part, file, error);
+    if (file->reserved_bytes < file->bytes_after) file->reserved_bytes = file->bytes_after;
     if (status == STATUS_OK && file->seal) {
         status = file_truncate(file->file, file->bytes_after, error);
         file->reserved_bytes = file->bytes_after;
@@ -191,7 +193,7 @@ static enum status commit_write_log(struct commit_part *part, struct commit_log 
         status = commit_make_directories(store, directory, topic_directory, &item->error);
     }
     for (uint32_t i = 0; status == STATUS_OK && i < item->file_count; i++) {
-        status = commit_write_file(part, directory, &files[i], &item->error);
+        status = commit_write_file(part, directory, &files[i], item->journaled, &item->error);
         created = created || files[i].create;
     }
     if (item->journaled) return status;

@@ -117,17 +117,21 @@ static enum status behind_sync(struct log_store *store, const struct behind_item
     if (status == STATUS_OK && item->created) {
         status = segment_sync_directory(fs, directory, error);
     }
-    if (status == STATUS_OK && item->first_of_log) {
-        status = segment_sync_parents(fs, store->data_dir, item->log->topic, error);
-    }
     return status;
 }
 
 static void behind_run(struct job *job)
 {
     struct behind_job *work = CONTAINER_OF(job, struct behind_job, job);
+    const char *topic = NULL; /* whose directory's name is synced by now */
     for (uint32_t i = 0; i < work->count; i++) {
-        work->status[i] = behind_sync(work->store, &work->items[i], &work->error);
+        const struct behind_item *item = &work->items[i];
+        work->status[i] = behind_sync(work->store, item, &work->error);
+        bool known = topic != NULL && strcmp(topic, item->log->topic) == 0;
+        if (work->status[i] != STATUS_OK || !item->first_of_log || known) continue;
+        work->status[i] = segment_sync_parents(work->store->options.fs, work->store->data_dir,
+                                               item->log->topic, &work->error);
+        topic = item->log->topic;
     }
 }
 
@@ -309,6 +313,10 @@ enum status journal_settle(struct log_store *store, struct exclusive *exclusive,
     enum status status = STATUS_OK;
     for (uint32_t i = 0; status == STATUS_OK && i < exclusive->behind_count; i++) {
         status = behind_sync(store, &exclusive->behind[i], error);
+    }
+    if (status == STATUS_OK && exclusive->behind_count > 0) {
+        status = segment_sync_parents(store->options.fs, store->data_dir, exclusive->log->topic,
+                                      error);
     }
     return status;
 }
