@@ -214,8 +214,9 @@ static void note_death(struct demo *demo, int index, int wait_status)
                WTERMSIG(wait_status), RESTART_SECONDS);
         demo->restart_s[index] = now_s() + RESTART_SECONDS;
     } else {
-        printf("replica %d ended with exit code %d (see %s/replica-%d.log)\n", index + 1,
-               WEXITSTATUS(wait_status), demo->dir, index + 1);
+        printf("replica %d ended with exit code %d (see %s/replica-%d.log; if a port is taken, "
+               "--port-shift moves all)\n",
+               index + 1, WEXITSTATUS(wait_status), demo->dir, index + 1);
     }
     fflush(stdout);
 }

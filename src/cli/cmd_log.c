@@ -125,7 +125,7 @@ static int inspect(struct log_options *options, bool dump)
     enum status status = is_file(options->path)
                              ? log_inspect_file(fs, options->path, &handlers, &result, &error)
                              : log_verify_directory(fs, options->path, &handlers, &result, &error);
-    if (status != STATUS_OK) return cli_fail_text("moonmq log: %s", error.text);
+    if (status != STATUS_OK) return cli_fail_text("%s", error.text);
     if (!dump) {
         printf("%s: %llu files, %llu batches, %llu records, %lld bytes, %llu faults\n",
                options->path, (unsigned long long)result.files, (unsigned long long)result.batches,

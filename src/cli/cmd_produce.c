@@ -227,14 +227,14 @@ int cmd_produce(int argc, char **argv)
         .parser = parse_argument,
         .children = children,
         .args_doc = "[--topic] NAME",
-        .doc =
-            "Append lines to a topic, one record each.\n\nEvery line arrives at least once: when "
-            "the leader dies, the next one is found and what was not acknowledged is sent again "
-            "(some lines may then be there twice), until --timeout passes without an "
-            "acknowledgement. How many brokers must hold a record before it is acknowledged is "
-            "the brokers' setting (Server.Acks).\v"
-            "  seq 1 100000 | moonmq produce --topic numbers\n"
-            "  moonmq produce --topic orders --file orders.txt --key-separator :",
+        .doc = "Append lines to a topic, one record each; a line is 64 KiB at most.\n\nEvery line "
+               "arrives at least once: when "
+               "the leader dies, the next one is found and what was not acknowledged is sent again "
+               "(some lines may then be there twice), until --timeout passes without an "
+               "acknowledgement. How many brokers must hold a record before it is acknowledged is "
+               "the brokers' setting (Server.Acks).\v"
+               "  seq 1 100000 | moonmq produce --topic numbers\n"
+               "  moonmq produce --topic orders --file orders.txt --key-separator :",
     };
     struct produce_arguments arguments = {0};
     cli_parse(&argp, argc, argv, &arguments);

@@ -66,6 +66,9 @@ static error_t parse_argument(int key, char *argument, struct argp_state *state)
         if (arguments->wants_topic && arguments->topic == NULL) {
             argp_error(state, "which topic?");
         }
+        if (arguments->wants_entries && arguments->entry_count == 0) {
+            argp_error(state, "which settings? name them as KEY=VALUE");
+        }
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -127,7 +130,8 @@ static int topic_create(int argc, char **argv)
         code = moonmq_alter_topic(client, arguments.topic, arguments.entries, arguments.entry_count,
                                   &error);
         if (code != MOONMQ_OK) {
-            cli_fail_text("%s: the topic was created, but its settings were refused",
+            cli_fail_text("%s: the topic was created, but its settings were refused; set them with "
+                          "`moonmq topic alter`",
                           arguments.topic);
         }
     }

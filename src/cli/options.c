@@ -164,6 +164,9 @@ struct moonmq_client *cli_connect(const struct cli_options *options, bool reconn
 
 static const char *mend_of(const struct moonmq_error *error)
 {
+    if (strstr(error->text, "before logging in") != NULL) {
+        return "log in with --user NAME and $MOONMQ_PASSWORD";
+    }
     switch (error->code) {
     case MOONMQ_UNREACHABLE:
         if (strstr(error->text, "no leader") != NULL) {

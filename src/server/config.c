@@ -146,8 +146,11 @@ static enum status load_file(const char *path, bool optional, json_t **out, stru
     *out = json_loadb((const char *)file.data, file.bytes, JSON_REJECT_DUPLICATES, &where);
     buffer_deinit(&file);
     if (*out != NULL && json_is_object(*out)) return STATUS_OK;
-    json_decref(*out);
-    *out = NULL;
+    if (*out != NULL) {
+        json_decref(*out);
+        *out = NULL;
+        return error_set(error, STATUS_INVALID_CONFIG, "%s: expected one JSON object: { … }", path);
+    }
     return error_set(error, STATUS_INVALID_CONFIG, "%s: line %d, column %d: %s", path, where.line,
                      where.column, where.text);
 }

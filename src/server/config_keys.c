@@ -260,7 +260,7 @@ static enum status read_seconds(const struct key *key, const json_t *value, int6
     double seconds = json_number_value(value);
     if (!isfinite(seconds) || seconds <= 0 || seconds > (double)key->high) {
         return error_set(error, STATUS_INVALID_CONFIG,
-                         "%s: %g is not a time within 0..%lld seconds", key->path, seconds,
+                         "%s: %g is not a time above 0 and up to %lld seconds", key->path, seconds,
                          (long long)key->high);
     }
     *out = (int64_t)llround(seconds * 1e6);

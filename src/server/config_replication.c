@@ -230,8 +230,9 @@ enum status config_finish_replication(struct server_config *config, struct error
         return STATUS_OK;
     }
     if (!config->failover_present || !config->failover_enabled) {
-        return invalid(error, R "Failover: missing (static mode comes with a later version: add "
-                                "\"Failover\": true)");
+        return invalid(error,
+                       R "Failover: missing or false (static mode comes with a later version: set "
+                         "\"Failover\": true)");
     }
     if (strcmp(config->role, "leader") != 0 && strcmp(config->role, "follower") != 0 &&
         strcmp(config->role, "both") != 0) {
