@@ -37,6 +37,40 @@ int __wrap_vasprintf(char **out, const char *format, va_list arguments)
 
 static struct sim_memory *memory_in_use;
 
+/* Small blocks are kept for the next of their size: a run is mostly malloc and free. Not under the
+ * address sanitizer, which must see every free. */
+#ifdef __SANITIZE_ADDRESS__
+#define KEPT_BYTES_MAX 0
+#else
+#define KEPT_BYTES_MAX 2048
+#endif
+#define KEPT_STEP_BYTES 64
+#define KEPT_CLASSES    (2048 / KEPT_STEP_BYTES + 1)
+
+static struct sim_memory_block *kept[KEPT_CLASSES];
+
+static struct sim_memory_block *block_get(size_t bytes)
+{
+    if (bytes > KEPT_BYTES_MAX) return __real_malloc(sizeof(struct sim_memory_block) + bytes);
+    size_t class = (bytes + KEPT_STEP_BYTES - 1) / KEPT_STEP_BYTES;
+    struct sim_memory_block *block = kept[class];
+    if (block == NULL)
+        return __real_malloc(sizeof(struct sim_memory_block) + class * KEPT_STEP_BYTES);
+    kept[class] = block->next;
+    return block;
+}
+
+static void block_put(struct sim_memory_block *block)
+{
+    if (block->bytes > KEPT_BYTES_MAX) {
+        __real_free(block);
+        return;
+    }
+    size_t class = (block->bytes + KEPT_STEP_BYTES - 1) / KEPT_STEP_BYTES;
+    block->next = kept[class];
+    kept[class] = block;
+}
+
 struct sim_memory *sim_memory_use(struct sim_memory *memory)
 {
     struct sim_memory *before = memory_in_use;
@@ -85,7 +119,7 @@ static void block_unchain(struct sim_memory_block *block)
 void *__wrap_malloc(size_t bytes)
 {
     if (bytes > SIZE_MAX - sizeof(struct sim_memory_block)) return NULL;
-    struct sim_memory_block *block = __real_malloc(sizeof(*block) + bytes);
+    struct sim_memory_block *block = block_get(bytes);
     if (block == NULL) return NULL;
     block_chain(block, memory_in_use, bytes);
     return block + 1;
@@ -114,16 +148,22 @@ void *__wrap_realloc(void *pointer, size_t bytes)
     if (pointer == NULL) return __wrap_malloc(bytes);
     struct sim_memory_block *block = block_of(pointer);
     if (block == NULL) return __real_realloc(pointer, bytes);
+    if (bytes > SIZE_MAX - sizeof(*block)) return NULL;
+    struct sim_memory_block *grown;
     struct sim_memory *memory = block->memory;
     size_t old_bytes = block->bytes;
-    if (bytes > SIZE_MAX - sizeof(*block)) return NULL;
-    block_unchain(block);
-    struct sim_memory_block *grown = __real_realloc(block, sizeof(*block) + bytes);
-    if (grown == NULL) {
-        block_chain(block, memory, old_bytes);
-        return NULL;
+    if (old_bytes > KEPT_BYTES_MAX && bytes > KEPT_BYTES_MAX) {
+        block_unchain(block);
+        grown = __real_realloc(block, sizeof(*block) + bytes);
+        block_chain(grown == NULL ? block : grown, memory, grown == NULL ? old_bytes : bytes);
+        return grown == NULL ? NULL : grown + 1;
     }
+    grown = block_get(bytes);
+    if (grown == NULL) return NULL;
+    memcpy(grown + 1, pointer, old_bytes < bytes ? old_bytes : bytes);
     block_chain(grown, memory, bytes);
+    block_unchain(block);
+    block_put(block);
     return grown + 1;
 }
 
@@ -136,7 +176,7 @@ void __wrap_free(void *pointer)
         return;
     }
     block_unchain(block);
-    __real_free(block);
+    block_put(block);
 }
 
 char *__wrap_strndup(const char *text, size_t bytes_max)
@@ -179,7 +219,7 @@ void sim_memory_sweep(struct sim_memory *memory)
     while (memory->first != NULL) {
         struct sim_memory_block *block = memory->first;
         block_unchain(block);
-        __real_free(block);
+        block_put(block);
     }
     ASSERT(memory->bytes == 0);
 }
