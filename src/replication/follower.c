@@ -109,6 +109,7 @@ static void failed_fire(void *context)
         }
     }
     if (next != INT64_MAX) timer_start(follow->failed_timer, next - now);
+    follow_progress_soon(follow); /* the fetch may be parked for a while */
 }
 
 /* ---- life ---- */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/crc32c.h"
 #include "base/log.h"
 #include "base/mutant.h"
 
@@ -12,14 +13,24 @@
 #define STOP_US_MAX  5000000
 #define STOP_POLL_US 20000
 
+#define ALARM_AGAIN_US 10000000
+
 static const char *const alarm_names[ALARM_COUNT] = {
     "truncation_refused", "durable_went_back", "wrong_group",         "members_differ",
     "corrupt_range",      "sync_failed",       "incarnation_changed", "unknown_entry",
     "wrong_replica",      "wire_version",      "topic_set_aside",     "other"};
 
+/* Counted each time; what a peer can repeat is said once in a while only. */
 void node_raise_alarm(struct node *node, enum node_alarm alarm, const char *text)
 {
+    int64_t now = node_now(node);
+    uint32_t crc = crc32c(text, strlen(text));
+    bool again = node->alarms[alarm] > 0 && crc == node->alarm_crcs[alarm] &&
+                 now - node->alarm_said_us[alarm] < ALARM_AGAIN_US;
     node->alarms[alarm]++;
+    if (again) return;
+    node->alarm_crcs[alarm] = crc;
+    node->alarm_said_us[alarm] = now;
     log_error("alarm kind=%s text=\"%s\"", alarm_names[alarm], text);
     char *at = node->alarm_texts[node->alarm_text_count++ % ALARM_TEXTS_MAX];
     snprintf(at, sizeof(node->alarm_texts[0]), "%s: %s", alarm_names[alarm], text);

@@ -179,6 +179,8 @@ struct node {
     uint64_t elections, leader_changes, isr_shrinks, isr_expands, truncations, fetched_records;
     int64_t last_failover_us;
     uint64_t alarms[ALARM_COUNT];
+    uint32_t alarm_crcs[ALARM_COUNT]; /* of the text last said of the kind, and when */
+    int64_t alarm_said_us[ALARM_COUNT];
     char alarm_texts[ALARM_TEXTS_MAX][200];
     uint32_t alarm_text_count;
 };
