@@ -12,12 +12,11 @@
 _Noreturn void assert_failed(const char *expression, const char *file, int line);
 bool unexpected_happened(const char *expression, const char *file, int line);
 
-#define ASSERT(expression)                                                                         \
-    ((expression) ? (void)0 : assert_failed(#expression, __FILE__, __LINE__))
-#define UNEXPECTED(expression)                                                                     \
+#define ASSERT(expression) ((expression) ? (void)0 : assert_failed(#expression, __FILE__, __LINE__))
+#define UNEXPECTED(expression) \
     (__builtin_expect(!!(expression), 0) && unexpected_happened(#expression, __FILE__, __LINE__))
 
-#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define CONTAINER_OF(pointer, type, member) ((type *)((char *)(pointer) - offsetof(type, member)))
+#define ARRAY_COUNT(array)                  (sizeof(array) / sizeof((array)[0]))
+#define CONTAINER_OF(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 
 #endif

@@ -17,22 +17,22 @@ struct slice {
 
 struct buffer {
     uint8_t *data;
-    size_t bytes;        /* used */
+    size_t bytes; /* used */
     size_t capacity;
-    size_t bytes_max;    /* bound; 0 = none */
+    size_t bytes_max; /* bound; 0 = none */
     bool failed;
 };
 
 void buffer_init(struct buffer *buffer, size_t bytes_max);
 void buffer_deinit(struct buffer *buffer);
-void buffer_clear(struct buffer *buffer);             /* keeps the memory and clears `failed` */
+void buffer_clear(struct buffer *buffer); /* keeps the memory and clears `failed` */
 bool buffer_failed(const struct buffer *buffer);
 struct slice buffer_slice(const struct buffer *buffer);
 
 /* Room for `bytes` more at the end, or NULL (and failed). The bytes are counted as used. */
 uint8_t *buffer_extend(struct buffer *buffer, size_t bytes);
 void buffer_put(struct buffer *buffer, const void *data, size_t bytes);
-void buffer_put_string(struct buffer *buffer, const char *text);      /* without its NUL */
+void buffer_put_string(struct buffer *buffer, const char *text); /* without its NUL */
 void buffer_printf(struct buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void buffer_put_u8(struct buffer *buffer, uint8_t value);
@@ -43,8 +43,8 @@ void buffer_put_i8(struct buffer *buffer, int8_t value);
 void buffer_put_i16(struct buffer *buffer, int16_t value);
 void buffer_put_i32(struct buffer *buffer, int32_t value);
 void buffer_put_i64(struct buffer *buffer, int64_t value);
-void buffer_put_uvarint(struct buffer *buffer, uint64_t value);       /* LEB128 */
-void buffer_put_varint(struct buffer *buffer, int64_t value);         /* zigzag + LEB128 */
+void buffer_put_uvarint(struct buffer *buffer, uint64_t value); /* LEB128 */
+void buffer_put_varint(struct buffer *buffer, int64_t value);   /* zigzag + LEB128 */
 /* Overwrites at `at`, which must lie inside what is used. */
 void buffer_set_u32(struct buffer *buffer, size_t at, uint32_t value);
 

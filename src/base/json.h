@@ -32,8 +32,8 @@ enum status json_get_bool_or(const json_t *object, const char *key, bool fallbac
                              struct error *error);
 /* Borrowed from `object`. With `optional`, absent or null gives NULL. */
 STATUS_MUST_CHECK
-enum status json_get_string(const json_t *object, const char *key, bool optional,
-                            const char **out, struct error *error);
+enum status json_get_string(const json_t *object, const char *key, bool optional, const char **out,
+                            struct error *error);
 STATUS_MUST_CHECK
 enum status json_get_array(const json_t *object, const char *key, const json_t **out,
                            struct error *error);

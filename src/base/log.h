@@ -15,10 +15,9 @@ typedef void (*log_sink_fn)(void *context, enum log_level level, const char *lin
 void log_set_sink(log_sink_fn sink, void *context);
 void log_set_level(enum log_level level);
 bool log_enabled(enum log_level level);
-bool log_level_parse(const char *text, enum log_level *level);   /* DEBUG, INFO, WARN, ERROR */
+bool log_level_parse(const char *text, enum log_level *level); /* DEBUG, INFO, WARN, ERROR */
 
-void log_write(enum log_level level, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* At most one line each `interval_us` a limiter; the next one says how many were held back. */
 struct log_limiter {

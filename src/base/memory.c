@@ -21,7 +21,8 @@ void *memory_new(size_t bytes)
 
 void *memory_resize(void *memory, size_t count, size_t item_bytes)
 {
-    /* Not reallocarray(): the simulator stands between the program and the four basic calls only. */
+    /* Not reallocarray(): the simulator stands between the program and the four basic calls only.
+     */
     size_t bytes;
     if (__builtin_mul_overflow(count, item_bytes, &bytes)) bytes = SIZE_MAX / 2;
     return memory_checked(realloc(memory, bytes), bytes);

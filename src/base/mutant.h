@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 #ifdef MOONMQ_MUTANTS
-bool mutant_active(int number);                 /* MUTANT(18): is mutant M18 switched on? */
-void mutant_set(int number);                    /* 0 = none */
+bool mutant_active(int number); /* MUTANT(18): is mutant M18 switched on? */
+void mutant_set(int number);    /* 0 = none */
 #define MUTANT(number) mutant_active(number)
 #else
 #define MUTANT(number) false

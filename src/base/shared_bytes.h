@@ -17,6 +17,6 @@ struct shared_bytes {
 struct shared_bytes *shared_bytes_new(size_t bytes);
 struct shared_bytes *shared_bytes_copy(const void *data, size_t bytes);
 struct shared_bytes *shared_bytes_ref(struct shared_bytes *shared);
-void shared_bytes_unref(struct shared_bytes *shared);            /* NULL is allowed */
+void shared_bytes_unref(struct shared_bytes *shared); /* NULL is allowed */
 
 #endif

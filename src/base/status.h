@@ -14,42 +14,42 @@
 enum status {
     STATUS_OK = 0,
     /* input and storage */
-    STATUS_INVALID,          /* malformed or out of range: our caller, or their caller, erred */
-    STATUS_CORRUPT,          /* bytes fail their checksum or contradict themselves */
-    STATUS_IO,               /* the device or the system call failed: final for that copy */
-    STATUS_NO_SPACE,         /* disk full; nothing was appended */
+    STATUS_INVALID,  /* malformed or out of range: our caller, or their caller, erred */
+    STATUS_CORRUPT,  /* bytes fail their checksum or contradict themselves */
+    STATUS_IO,       /* the device or the system call failed: final for that copy */
+    STATUS_NO_SPACE, /* disk full; nothing was appended */
     STATUS_NO_MEMORY,
     STATUS_NOT_FOUND,
     STATUS_EXISTS,
-    STATUS_LIMIT,            /* a named bound is reached */
-    STATUS_FULL,             /* this container is full, the next one may take it */
-    STATUS_TOO_LARGE,        /* one item over its own size limit */
+    STATUS_LIMIT,     /* a named bound is reached */
+    STATUS_FULL,      /* this container is full, the next one may take it */
+    STATUS_TOO_LARGE, /* one item over its own size limit */
     STATUS_UNSUPPORTED,
     STATUS_DENIED,
     /* connections and time */
-    STATUS_AGAIN,            /* not now: the caller waits for an event */
+    STATUS_AGAIN, /* not now: the caller waits for an event */
     STATUS_TIMEOUT,
     STATUS_CLOSED,
-    STATUS_REFUSED,          /* connection refused: nobody listens there */
+    STATUS_REFUSED, /* connection refused: nobody listens there */
     STATUS_CANCELLED,
     /* the group */
     STATUS_NOT_LEADER,
-    STATUS_NOT_READY,        /* leader elected, still taking over; or state loading */
-    STATUS_NO_LEADER,        /* none known in time */
-    STATUS_FENCED_EPOCH,     /* asked with a leader epoch lower than ours */
-    STATUS_UNKNOWN_EPOCH,    /* asked with a leader epoch higher than ours */
+    STATUS_NOT_READY,                 /* leader elected, still taking over; or state loading */
+    STATUS_NO_LEADER,                 /* none known in time */
+    STATUS_FENCED_EPOCH,              /* asked with a leader epoch lower than ours */
+    STATUS_UNKNOWN_EPOCH,             /* asked with a leader epoch higher than ours */
     STATUS_NOT_ENOUGH_REPLICAS,       /* before the append: nothing was written */
     STATUS_NOT_ENOUGH_REPLICAS_AFTER, /* after the append: written, may commit */
-    STATUS_CONFLICT,         /* another change is in the way */
+    STATUS_CONFLICT,                  /* another change is in the way */
     /* the domain */
-    STATUS_UNKNOWN_TOPIC,    /* topic or partition */
+    STATUS_UNKNOWN_TOPIC, /* topic or partition */
     STATUS_UNKNOWN_TOPIC_ID,
-    STATUS_INVALID_TOPIC,    /* the name itself */
-    STATUS_TOPIC_FORBIDDEN,  /* internal topic */
+    STATUS_INVALID_TOPIC,   /* the name itself */
+    STATUS_TOPIC_FORBIDDEN, /* internal topic */
     STATUS_INVALID_PARTITIONS,
     STATUS_INVALID_REPLICATION,
     STATUS_INVALID_CONFIG,
-    STATUS_OUT_OF_RANGE,     /* offset below the log start or above the log end */
+    STATUS_OUT_OF_RANGE,         /* offset below the log start or above the log end */
     STATUS_OFFSET_NOT_AVAILABLE, /* high watermark not yet at the epoch's start */
     STATUS_INVALID_RECORD,
     STATUS_INVALID_TIMESTAMP,
@@ -57,7 +57,7 @@ enum status {
     STATUS_OUT_OF_ORDER_SEQUENCE,
     STATUS_STALE_PRODUCER_EPOCH,
     STATUS_INVALID_TXN_STATE,
-    STATUS_STORAGE_ERROR,    /* this partition's copy has failed */
+    STATUS_STORAGE_ERROR, /* this partition's copy has failed */
     STATUS_GROUP_NOT_EMPTY,
     STATUS_UNKNOWN_MEMBER,
     STATUS_METADATA_TOO_LARGE,
@@ -66,7 +66,7 @@ enum status {
 
 struct error {
     enum status status;
-    char text[480];          /* one sentence: the thing, what happened, the mend */
+    char text[480]; /* one sentence: the thing, what happened, the mend */
 };
 
 /* One lower-case phrase for a status; never NULL. */
@@ -75,7 +75,8 @@ const char *status_text(enum status status);
 /* Can the same request succeed later without anybody changing anything? */
 bool status_is_retriable(enum status status);
 
-/* Sets the error (NULL is allowed) and returns `status`, so that callers can `return error_set(…)`. */
+/* Sets the error (NULL is allowed) and returns `status`, so that callers can `return error_set(…)`.
+ */
 enum status error_set(struct error *error, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

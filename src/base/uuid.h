@@ -24,7 +24,8 @@ int uuid_compare(const struct uuid *a, const struct uuid *b);
 const char *uuid_format(const struct uuid *uuid, char text[UUID_TEXT_BYTES]);
 bool uuid_parse(const char *text, struct uuid *uuid);
 
-/* Unpadded base64url. encode: `out` holds (bytes * 4 + 2) / 3 + 1. decode: returns -1 if malformed. */
+/* Unpadded base64url. encode: `out` holds (bytes * 4 + 2) / 3 + 1. decode: returns -1 if malformed.
+ */
 void base64url_encode(const void *data, size_t bytes, char *out);
 long base64url_decode(const char *text, size_t text_bytes, uint8_t *out, size_t out_bytes_max);
 

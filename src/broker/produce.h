@@ -47,7 +47,7 @@ struct produce {
     struct produce **parked_on; /* the list it waits in; NULL: none */
     struct deadline deadline;
     int64_t appended_us;
-    bool mistimed;                   /* refused for its timestamps, unless it is there already */
+    bool mistimed; /* refused for its timestamps, unless it is there already */
 };
 void broker_produce(struct broker *broker, struct produce *produce);
 /* The client is gone: `done` will not be called, the struct may go. */

@@ -114,7 +114,8 @@ int address_of_socket_port(const struct sockaddr *address)
 const char *address_of_socket_text(const struct sockaddr *address, char text[ADDRESS_TEXT_BYTES])
 {
     char host[ADDRESS_HOST_BYTES];
-    return address_format(address_of_socket_host(address, host), address_of_socket_port(address), text);
+    return address_format(address_of_socket_host(address, host), address_of_socket_port(address),
+                          text);
 }
 
 bool address_is_loopback(const struct sockaddr *address)

@@ -17,7 +17,7 @@ enum executor_lane {
 struct job {
     void (*run)(struct job *job);
     void (*done)(struct job *job);
-    struct job *next;         /* the executor's, while queued */
+    struct job *next; /* the executor's, while queued */
 };
 
 struct executor;

@@ -20,9 +20,9 @@ struct file;
 
 enum file_open_flags {
     FILE_READ = 0,
-    FILE_WRITE = 1,       /* read and write */
-    FILE_CREATE = 2,      /* create if missing */
-    FILE_EXCLUSIVE = 4,   /* with FILE_CREATE: STATUS_EXISTS if there */
+    FILE_WRITE = 1,     /* read and write */
+    FILE_CREATE = 2,    /* create if missing */
+    FILE_EXCLUSIVE = 4, /* with FILE_CREATE: STATUS_EXISTS if there */
     FILE_TRUNCATE = 8,
 };
 
@@ -44,7 +44,7 @@ struct file_system_ops {
     /* All of `bytes`, or an error with the file in an unknown state. */
     enum status (*write)(struct file *file, const void *data, size_t bytes, int64_t at,
                          struct error *error);
-    enum status (*sync)(struct file *file, struct error *error);            /* fdatasync */
+    enum status (*sync)(struct file *file, struct error *error); /* fdatasync */
     enum status (*size)(struct file *file, int64_t *bytes, struct error *error);
     enum status (*truncate)(struct file *file, int64_t bytes, struct error *error);
     /* Reserves [0, bytes) as zeros and sets the length to at least that. */
@@ -76,13 +76,13 @@ struct file {
     const struct file_system_ops *ops;
 };
 
-struct file_system *file_system_posix(void);              /* the one instance, never freed */
+struct file_system *file_system_posix(void); /* the one instance, never freed */
 
 /* Thin wrappers: file_open(fs, …), file_read(file, …) and so on; errors come prefixed with the
  * path or, for an open file, with what the caller prefixes. */
 enum status file_open(struct file_system *fs, const char *path, int flags, struct file **out,
                       struct error *error) STATUS_MUST_CHECK;
-void file_close(struct file *file);                       /* NULL is allowed */
+void file_close(struct file *file); /* NULL is allowed */
 enum status file_read(struct file *file, void *data, size_t bytes, int64_t at, size_t *read_bytes,
                       struct error *error) STATUS_MUST_CHECK;
 enum status file_read_nowait(struct file *file, void *data, size_t bytes, int64_t at,
@@ -98,7 +98,7 @@ enum status file_rename(struct file_system *fs, const char *from, const char *to
 enum status file_remove(struct file_system *fs, const char *path,
                         struct error *error) STATUS_MUST_CHECK;
 enum status file_make_directory(struct file_system *fs, const char *path,
-                                struct error *error) STATUS_MUST_CHECK;  /* existing: OK */
+                                struct error *error) STATUS_MUST_CHECK; /* existing: OK */
 enum status file_remove_directory(struct file_system *fs, const char *path,
                                   struct error *error) STATUS_MUST_CHECK;
 enum status file_sync_directory(struct file_system *fs, const char *path,

@@ -45,7 +45,7 @@ static inline int64_t loop_wall_ms(struct loop *loop)
 struct timer *timer_new(struct loop *loop, loop_fn fire, void *context);
 void timer_start(struct timer *timer, int64_t delay_us);
 void timer_stop(struct timer *timer);
-void timer_free(struct timer *timer);                     /* NULL is allowed */
+void timer_free(struct timer *timer); /* NULL is allowed */
 
 /* Runs `run` once, soon, on the loop. The caller keeps `context` alive until then. */
 void loop_defer(struct loop *loop, loop_fn run, void *context);

@@ -20,17 +20,17 @@ struct rpc_request;
 
 /* One route the server side knows. Sorted lookups are not needed: there are fewer than twenty. */
 struct rpc_route {
-    const char *method;            /* "POST", "GET" */
-    const char *path;              /* without query */
+    const char *method; /* "POST", "GET" */
+    const char *path;   /* without query */
     size_t request_bytes_max;
-    bool binary;                   /* request body is application/octet-stream, else JSON */
+    bool binary; /* request body is application/octet-stream, else JSON */
 };
 
 /* An answer. status: HTTP status, or 0 when none came (then `failure` says why). The body is
  * borrowed for the call. */
 struct rpc_answer {
     int status;
-    enum status failure;           /* STATUS_TIMEOUT, STATUS_CLOSED, STATUS_CORRUPT */
+    enum status failure; /* STATUS_TIMEOUT, STATUS_CLOSED, STATUS_CORRUPT */
     struct slice body;
 };
 
@@ -48,8 +48,8 @@ struct rpc_server_handlers {
     /* `connection` identifies the peer's connection for `disconnected`; body borrowed for the
      * call. The handler (or someone later) answers once, with rpc_answer(). `query` is the text
      * after '?', or "". */
-    void (*request)(void *context, struct rpc_request *request, uint64_t connection,
-                    size_t route, const char *query, struct slice body);
+    void (*request)(void *context, struct rpc_request *request, uint64_t connection, size_t route,
+                    const char *query, struct slice body);
     /* The connection is gone; unanswered requests of it are dead: rpc_answer() on them is legal
      * and only frees them. */
     void (*disconnected)(void *context, uint64_t connection);
@@ -84,8 +84,7 @@ struct rpc_request {
 
 /* A closed link; connect to use it. Connecting times out after 1 s. `address` is host:port. */
 static inline struct rpc_link *rpc_link_new(struct rpc_transport *transport, const char *address,
-                                            const struct rpc_link_handlers *handlers,
-                                            void *context)
+                                            const struct rpc_link_handlers *handlers, void *context)
 {
     return transport->ops->link_new(transport, address, handlers, context);
 }
@@ -123,7 +122,8 @@ static inline enum status rpc_listen(struct rpc_transport *transport, const char
     return transport->ops->listen(transport, host, port, routes, route_count, handlers, context,
                                   error);
 }
-/* Answers and frees the request. The body is the parts one after the other, copied before return. */
+/* Answers and frees the request. The body is the parts one after the other, copied before return.
+ */
 static inline void rpc_answer(struct rpc_request *request, int status, bool binary,
                               const struct slice *parts, size_t part_count)
 {

@@ -315,8 +315,8 @@ enum status journal_settle(struct log_store *store, struct exclusive *exclusive,
         status = behind_sync(store, &exclusive->behind[i], error);
     }
     if (status == STATUS_OK && exclusive->behind_count > 0) {
-        status = segment_sync_parents(store->options.fs, store->data_dir, exclusive->log->topic,
-                                      error);
+        status =
+            segment_sync_parents(store->options.fs, store->data_dir, exclusive->log->topic, error);
     }
     return status;
 }

@@ -45,8 +45,7 @@ void native_not_leader_text(const struct group_view *view, char text[NATIVE_NOT_
 {
     /* A leader that has not taken over yet names nobody: itself would send clients in circles. */
     int32_t id = view->leader_id < 0 ? view->successor_id : view->leader_id;
-    const struct group_member *leader =
-        id < 0 || id == view->self_id ? NULL : member_of(view, id);
+    const struct group_member *leader = id < 0 || id == view->self_id ? NULL : member_of(view, id);
     if (leader == NULL || leader->client_host[0] == '\0') {
         snprintf(text, NATIVE_NOT_LEADER_BYTES, "not the leader; no leader elected yet");
         return;

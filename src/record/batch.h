@@ -28,14 +28,14 @@ enum batch_attributes {
 /* The header, decoded. */
 struct batch_header {
     int64_t base_offset;
-    uint32_t batch_bytes;            /* whole batch: the length field + 12 */
+    uint32_t batch_bytes; /* whole batch: the length field + 12 */
     int32_t leader_epoch;
     uint32_t crc;
     int16_t attributes;
-    int32_t last_offset_delta;       /* last offset = base_offset + this */
+    int32_t last_offset_delta; /* last offset = base_offset + this */
     int64_t base_timestamp_ms;
     int64_t max_timestamp_ms;
-    int64_t producer_id;             /* -1: none */
+    int64_t producer_id; /* -1: none */
     int16_t producer_epoch;
     int32_t base_sequence;
     int32_t record_count;
@@ -67,9 +67,9 @@ void batch_set_log_append_time(uint8_t *data, int64_t timestamp_ms);
 
 /* What a produce must satisfy (kafka-listener.md 3.5). */
 struct batch_limits {
-    uint32_t batch_bytes_max;        /* max.message.bytes */
-    bool compacted;                  /* null keys are refused */
-    bool log_append_time;            /* timestamps are not checked */
+    uint32_t batch_bytes_max; /* max.message.bytes */
+    bool compacted;           /* null keys are refused */
+    bool log_append_time;     /* timestamps are not checked */
     bool allow_zstd;
     int64_t now_ms;
     int64_t timestamp_before_max_ms;
@@ -91,11 +91,11 @@ enum status batch_validate_produced(const uint8_t *data, size_t bytes,
 /* One record, borrowed from the batch (or from the iterator's decompressed bytes). */
 struct record {
     int64_t offset;
-    int64_t timestamp_ms;            /* max timestamp of the batch under log append time */
-    bool has_key, has_value;         /* false: null */
+    int64_t timestamp_ms;    /* max timestamp of the batch under log append time */
+    bool has_key, has_value; /* false: null */
     struct slice key, value;
     int32_t header_count;
-    struct slice headers;            /* encoded: header_count × (varint key, varint value) */
+    struct slice headers; /* encoded: header_count × (varint key, varint value) */
 };
 
 /* Iterates the records of a whole batch; decompresses at most `decompressed_bytes_max`. */
@@ -103,8 +103,8 @@ struct record_iterator {
     struct batch_header header;
     struct reader reader;
     struct buffer decompressed;
-    int32_t next;                    /* index of the record to come */
-    int32_t previous_delta;          /* offset delta of the last one; offsets rise strictly */
+    int32_t next;           /* index of the record to come */
+    int32_t previous_delta; /* offset delta of the last one; offsets rise strictly */
 };
 STATUS_MUST_CHECK
 enum status record_iterator_init(struct record_iterator *iterator, const uint8_t *data,
@@ -126,21 +126,21 @@ struct batch_build_options {
     int32_t leader_epoch;
     enum batch_codec codec;
     bool transactional, control;
-    int64_t producer_id;             /* -1: none */
+    int64_t producer_id; /* -1: none */
     int16_t producer_epoch;
     int32_t base_sequence;
 };
-#define BATCH_BUILD_PLAIN                                                                          \
-    (struct batch_build_options)                                                                   \
-    {                                                                                              \
-        .leader_epoch = -1, .producer_id = -1, .producer_epoch = -1, .base_sequence = -1           \
+#define BATCH_BUILD_PLAIN                                                                \
+    (struct batch_build_options)                                                         \
+    {                                                                                    \
+        .leader_epoch = -1, .producer_id = -1, .producer_epoch = -1, .base_sequence = -1 \
     }
 void batch_builder_init(struct batch_builder *builder);
 void batch_builder_deinit(struct batch_builder *builder);
 /* key/value NULL data = null. `headers` is encoded as in struct record, NULL data = none. */
 void batch_builder_add(struct batch_builder *builder, int64_t timestamp_ms, struct slice key,
                        struct slice value, int32_t header_count, struct slice headers);
-size_t batch_builder_bytes(const struct batch_builder *builder);     /* uncompressed, with header */
+size_t batch_builder_bytes(const struct batch_builder *builder); /* uncompressed, with header */
 /* Appends the finished batch to `out` and empties the builder. */
 STATUS_MUST_CHECK
 enum status batch_builder_finish(struct batch_builder *builder,

@@ -18,7 +18,7 @@ struct memory_node {
     bool directory;
     uint8_t *data, *durable;
     size_t bytes, capacity, durable_bytes, durable_capacity;
-    size_t dirty_from, dirty_to;     /* what differs from `durable`, at most */
+    size_t dirty_from, dirty_to;  /* what differs from `durable`, at most */
     struct memory_entry *entries; /* directories */
     size_t entry_count;
     struct memory_entry *durable_entries;

@@ -10,7 +10,8 @@
 
 #include <stdint.h>
 
-#define VECTOR_TIME_MS INT64_C(1700000000000) /* timestamp of the first record of kafka-python's batches */
+#define VECTOR_TIME_MS \
+    INT64_C(1700000000000) /* timestamp of the first record of kafka-python's batches */
 
 /* clang-format off */
 static const uint8_t LIBRDKAFKA_NONE[] = {
