@@ -37,8 +37,6 @@ static void retain_partition(struct broker *broker, struct partition *partition)
 
 static void look_at_partitions(struct broker *broker)
 {
-    /* Also by who does not lead now: a leader must know the clock from before. */
-    log_store_look_at_clock(broker->store, loop_wall_ms(broker->loop));
     bool serving = broker_check_serving(broker) == STATUS_OK;
     int64_t expiration_ms = producer_expiration_ms(broker);
     struct topic *topic = NULL;
@@ -122,8 +120,10 @@ static void sweep_quarantine(struct broker *broker)
 static void retention_tick(void *context)
 {
     struct broker *broker = context;
+    /* Also by who does not lead now: a leader must know the clock from before. */
+    bool trusted = log_store_look_at_clock(broker->store, loop_wall_ms(broker->loop));
     look_at_partitions(broker);
-    sweep_quarantine(broker);
+    if (trusted) sweep_quarantine(broker);
     timer_start(broker->retention_timer, broker->settings.retention_check_us);
 }
 

@@ -20,7 +20,6 @@ static void recovery_forget_segments(struct recovery *recovery)
     recovery->ranges = NULL;
     recovery->segment_count = recovery->range_count = 0;
     recovery->agreeing = recovery->contradicting = 0;
-    recovery->out->cut_bytes = 0;
 }
 
 void recovery_deinit(struct recovery *recovery)
@@ -183,6 +182,7 @@ enum status recovery_run(struct recovery *recovery, struct error *error)
     if (status == STATUS_OK) status = chain_walk(recovery, error);
     if (status == STATUS_OK && recovery_doubts_epochs(recovery)) {
         recovery_forget_segments(recovery);
+        recovery->out->cut_bytes = 0; /* the second walk counts anew */
         status = epoch_rebuild(recovery, error);
         if (status == STATUS_OK) status = chain_walk(recovery, error);
     }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Shows that the simulator notices each seeded mutant (fault matrix, section 7).
 
-For each mutant: its scenarios first, if it has any, then random seeds, until one fails. A mutant
-that survives is a hole in the rig. Usage: mutants.py MOONMQ_SIM [--seeds N] [--jobs J] [M...]
+For each mutant: its scenario first, if it has one, then random seeds, until one fails that passes
+without the mutant. A mutant that survives is a hole in the rig. Usage: mutants.py MOONMQ_SIM [--seeds N] [--jobs J] [M...]
 """
 import argparse
 import re
@@ -33,13 +33,26 @@ AIMED = {
 }
 
 
-def hunt(sim, mutant, seeds, jobs, aimed):
-    """The line that names the first failing seed, or None; and the seeds run."""
-    command = [sim, "--mutant", str(mutant), "--seeds", str(seeds), "--jobs", str(jobs)] + aimed
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
-    ran = re.search(r"^seeds (\d+)", done.stdout, re.M)
-    return (failed[0] if failed else None), int(ran.group(1)) if ran else 0
+def run(sim, arguments):
+    return subprocess.run([sim, *arguments], capture_output=True, text=True, check=False)
+
+
+def passes_unmutated(sim, seed, aimed):
+    """A seed that fails anyway says nothing about a mutant."""
+    return run(sim, ["--seed", str(seed)] + aimed).returncode == 0
+
+
+def hunt(sim, mutant, seeds, jobs, aimed, step=40):
+    """The line of the first seed that fails only with the mutant, or None; and the seeds run."""
+    for first in range(1, seeds + 1, step):
+        count = min(step, seeds - first + 1)
+        done = run(sim, ["--mutant", str(mutant), "--first-seed", str(first), "--seeds",
+                         str(max(count, 2)), "--jobs", str(jobs), "--keep-going"] + aimed)
+        for line in done.stdout.splitlines():
+            failed = re.match(r"FAILED seed (\d+)", line)
+            if failed and passes_unmutated(sim, int(failed.group(1)), aimed):
+                return line, first + count - 1
+    return None, seeds
 
 
 def main():
@@ -49,7 +62,7 @@ def main():
     parser.add_argument("--aimed-seeds", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("mutants", nargs="*", type=int)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     survivors = []
     for mutant in options.mutants or MUTANTS:
         begun = time.monotonic()
