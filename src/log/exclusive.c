@@ -306,8 +306,8 @@ void exclusive_begin(struct exclusive *exclusive)
 {
     struct partition_log *log = exclusive->log;
     bool leaves = exclusive->kind == EXCLUSIVE_DROP || exclusive->kind == EXCLUSIVE_CLOSE;
-    /* Nothing of a copy that failed outlives its reset; it must be known what files there are. */
-    if (exclusive->kind == EXCLUSIVE_RESET && log->segment_count > 0) log->failed = false;
+    /* Nothing of a copy that failed outlives its reset. */
+    if (exclusive->kind == EXCLUSIVE_RESET) log->failed = false;
     if (log->failed && !leaves) {
         exclusive->status = error_set(&exclusive->error, STATUS_STORAGE_ERROR,
                                       "%s: this copy has failed", log->name);

@@ -201,6 +201,42 @@ static enum status segments_remove_down_to(struct file_system *fs, const char *d
     return status;
 }
 
+/* All that is there, known of or not: a copy whose recovery failed knows of nothing. */
+struct base_list {
+    int64_t *bases;
+    uint32_t count, capacity;
+};
+
+static bool base_list_one(void *context, const char *name, enum file_kind kind)
+{
+    static const char *const suffixes[] = {".digest", ".index", ".timeindex", ".log"};
+    struct base_list *list = context;
+    int64_t base;
+    for (size_t i = 0; i < ARRAY_COUNT(suffixes) && kind == FILE_KIND_REGULAR; i++) {
+        if (!segment_name_parse(name, suffixes[i], &base)) continue;
+        /* Names come in ascending order. */
+        if (list->count > 0 && list->bases[list->count - 1] == base) continue;
+        if (list->count == list->capacity) {
+            list->capacity = list->capacity == 0 ? 8 : list->capacity * 2;
+            list->bases = memory_resize(list->bases, list->capacity, sizeof(int64_t));
+        }
+        list->bases[list->count++] = base;
+    }
+    return true;
+}
+
+static enum status segments_remove_all(struct file_system *fs, const char *directory,
+                                       struct error *error)
+{
+    struct base_list list = {0};
+    enum status status = file_list(fs, directory, base_list_one, &list, error);
+    for (uint32_t i = list.count; status == STATUS_OK && i > 0; i--) {
+        status = segment_remove_files(fs, directory, list.bases[i - 1], error);
+    }
+    free(list.bases);
+    return status;
+}
+
 static enum status segment_cut_file(struct file_system *fs, const char *directory,
                                     const struct exclusive *exclusive, struct error *error)
 {
@@ -266,7 +302,7 @@ static enum status reset_run(struct log_store *store, const char *directory,
     if (status == STATUS_OK) status = file_make_directory(fs, topic, error);
     if (status == STATUS_OK) status = file_make_directory(fs, directory, error);
     if (status == STATUS_OK) {
-        status = segments_remove_down_to(fs, directory, exclusive, -1, error);
+        status = segments_remove_all(fs, directory, error);
     }
     if (status == STATUS_OK) status = snapshots_remove_above(fs, directory, -1, error);
     if (status == STATUS_OK) status = segment_sync_directory(fs, directory, error);

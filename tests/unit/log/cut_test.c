@@ -224,6 +224,44 @@ static void a_reset_throws_all_away_and_begins_at_its_offset(void **state)
     }
 }
 
+/* Its files are known to nobody: what is in the directory goes. */
+static void a_reset_makes_a_copy_well_whose_recovery_failed(void **state)
+{
+    int resets = 0;
+    (void)state;
+    for (uint64_t n = 1;; n++) {
+        struct memory_disk disk;
+        struct log_fixture f;
+        enum status status;
+        begin_with(&f, &disk, 20);
+        fixture_crash(&f); /* without a power cut: recovery has something to sync */
+        fake_loop_init(&f.loop);
+        disk.fail_at = disk.operations + n;
+        bool failed = fixture_try_open(&f) != STATUS_OK;
+        disk.fail_at = 0;
+        if (f.log != NULL && failed) {
+            resets++;
+            assert_true(partition_log_failed(f.log));
+            partition_log_reset(f.log, 8, 12, fixture_done, &f);
+            fake_loop_run(&f.loop);
+            assert_int_equal(f.done_status, STATUS_OK);
+            assert_false(partition_log_failed(f.log));
+            assert_int_equal(fixture_append_to(f.log, 4, 12, 1000, 20), STATUS_OK);
+            fake_loop_run(&f.loop);
+            assert_int_equal(fixture_read_all(&f, 8, 1000, &status), 12);
+            fixture_crash(&f);
+            memory_disk_power_cut(&disk);
+            fixture_reopen(&f);
+            assert_int_equal(partition_log_start_offset(f.log), 8);
+            assert_int_equal(fixture_read_all(&f, 8, 1000, &status), 12);
+        }
+        fixture_stop(&f);
+        memory_disk_deinit(&disk);
+        if (!failed) break;
+    }
+    assert_true(resets > 0);
+}
+
 static void a_crash_in_a_reset_leaves_the_old_log_or_the_new_one(void **state)
 {
     static const int64_t offsets[] = {0, 8, 17, 1000};
@@ -331,6 +369,7 @@ int main(void)
         cmocka_unit_test(a_cut_at_or_past_the_end_still_cuts_the_epochs),
         cmocka_unit_test(a_crash_in_a_cut_leaves_a_log_between_the_two_ends),
         cmocka_unit_test(a_reset_throws_all_away_and_begins_at_its_offset),
+        cmocka_unit_test(a_reset_makes_a_copy_well_whose_recovery_failed),
         cmocka_unit_test(a_crash_in_a_reset_leaves_the_old_log_or_the_new_one),
         cmocka_unit_test(a_dropped_log_leaves_no_files_and_its_name_can_be_taken_at_once),
         cmocka_unit_test(reads_under_way_when_a_log_is_dropped_are_cancelled),
