@@ -93,13 +93,31 @@ void sim_consumer_start(struct sim_consumer *consumer)
     sim_world_schedule(workload->world, &consumer->wake, workload->world->now_us + RETRY_US);
 }
 
+static bool has_all(const struct sim_consumer *consumer, const struct consumed *consumed)
+{
+    return consumed->position >= consumer->workload->history.logs[consumed->log].committed;
+}
+
+/* In turn; once nothing new comes, those that are read to the end are left out: the time to come to
+ * rest is for the brokers, not for a reader that asks in vain. */
+static struct consumed *next_partition(struct sim_consumer *consumer)
+{
+    struct consumed *consumed = NULL;
+    for (int i = 0; i < consumer->partition_count; i++) {
+        consumed = &consumer->partitions[consumer->next];
+        consumer->next = (consumer->next + 1) % consumer->partition_count;
+        if (!consumer->workload->draining || !has_all(consumer, consumed)) break;
+    }
+    return consumed;
+}
+
 bool sim_consumer_drained(const struct sim_consumer *consumer, char *why, size_t why_bytes)
 {
     const struct history *history = &consumer->workload->history;
     for (int i = 0; i < consumer->partition_count; i++) {
         const struct consumed *consumed = &consumer->partitions[i];
         const struct history_log *log = &history->logs[consumed->log];
-        if (consumed->position >= log->committed) continue;
+        if (has_all(consumer, consumed)) continue;
         snprintf(why, why_bytes, "a consumer of %s/%d is at %lld; %lld are acknowledged or read",
                  log->topic, log->partition, (long long)consumed->position,
                  (long long)log->committed);
@@ -297,8 +315,7 @@ static void consumer_wake(struct sim_event *event)
     struct sim_consumer *consumer = CONTAINER_OF(event, struct sim_consumer, wake);
     struct sim_workload *workload = consumer->workload;
     if (consumer->asking || consumer->partition_count == 0) return;
-    struct consumed *consumed = &consumer->partitions[consumer->next];
-    consumer->next = (consumer->next + 1) % consumer->partition_count;
+    struct consumed *consumed = next_partition(consumer);
     if (!workload->draining && random_below(&workload->random, 500) == 0) consumed->position = 0;
     struct fetch_call *call =
         sim_call_new(&workload->clients, sizeof(*call), consumer->client, serve_fetch, fetch_ended);
