@@ -315,6 +315,7 @@ static void native_sequences_may_skip_but_not_go_back(void **state)
     assert_int_equal(check_by(table, batch(PID, 0, 7, 1), PRODUCER_RULES_NATIVE, NULL), STATUS_OK);
 }
 
+#ifdef MOONMQ_MUTANTS
 static void mutant_answers_a_duplicate_with_an_error(void **state)
 {
     struct producer_table *table = *state;
@@ -324,6 +325,7 @@ static void mutant_answers_a_duplicate_with_an_error(void **state)
     mutant_set(0);
     assert_duplicate(table, batch(PID, 0, 0, 10), 0, 9);
 }
+#endif
 
 /* ---- markers and transactions ---- */
 
@@ -956,7 +958,9 @@ int main(void)
         TEST(plain_batch_inside_a_transaction_is_refused),
         TEST(batch_of_a_coordinator_needs_no_sequence),
         TEST(native_sequences_may_skip_but_not_go_back),
+#ifdef MOONMQ_MUTANTS
         TEST(mutant_answers_a_duplicate_with_an_error),
+#endif
         TEST(marker_is_taken_from_the_current_epoch_and_coordinator),
         TEST(late_marker_cannot_end_the_next_transaction_under_v2),
         TEST(marker_reports_the_transaction_it_ends),
