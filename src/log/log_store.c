@@ -208,18 +208,27 @@ static void waiter_tell(void *context)
     free(waiter);
 }
 
+/* The round it waits for, or none: the one that was under way when it came may have said all that
+ * an earlier one could not write, or the log that had something to say is dropped. */
+static void waiter_start_offsets(struct log_store *store, struct flush_waiter *waiter)
+{
+    if (store->offsets_round >= waiter->offsets_round) return;
+    offsets_start(store);
+    if (!store->offsets_job.in_flight) waiter->offsets_round = store->offsets_round;
+}
+
 void log_store_check_waiters(struct log_store *store)
 {
     struct flush_waiter **link = &store->waiters;
     while (*link != NULL) {
         struct flush_waiter *waiter = *link;
+        waiter_start_offsets(store, waiter);
         if (waiter_is_satisfied(store, waiter)) {
             *link = waiter->next;
             loop_defer(store->loop, waiter_tell, waiter);
             continue;
         }
         link = &waiter->next;
-        if (store->offsets_round < waiter->offsets_round) offsets_start(store);
         if (waiter->everything && !store->commit.in_flight) {
             positions_start(store);
             journal_start_cycle(store);

@@ -302,6 +302,30 @@ static void flush_ends_when_everything_before_it_is_durable(void **state)
     memory_disk_deinit(&disk);
 }
 
+/* The first writes again what could not be written before; nothing is left for the second. */
+static void two_flushes_end_after_the_offsets_could_not_be_written(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    (void)state;
+    fixture_begin(&f, &disk);
+    fixture_open(&f);
+    fixture_append_durably(&f, 2);
+    fixture_rest(&f);
+    partition_log_note_high_watermark(f.log, 2);
+    disk.fail_at = disk.operations + 1;
+    fake_loop_advance(&f.loop, 1000000);
+    assert_true(disk.operations >= disk.fail_at);
+    disk.fail_at = 0;
+    log_store_flush(f.store, fixture_done, &f);
+    log_store_flush(f.store, fixture_done, &f);
+    fake_loop_run(&f.loop);
+    assert_int_equal(f.done_calls, 2);
+    assert_int_equal(f.done_status, STATUS_OK);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
 static void the_synced_position_is_at_most_one_commit_behind_when_a_commit_starts(void **state)
 {
     struct memory_disk disk;
@@ -396,6 +420,7 @@ int main(void)
         cmocka_unit_test(after_a_failed_sync_nothing_is_durable_or_accepted_any_more),
         cmocka_unit_test(a_full_disk_fails_with_its_own_status_and_a_reopened_copy_goes_on),
         cmocka_unit_test(flush_ends_when_everything_before_it_is_durable),
+        cmocka_unit_test(two_flushes_end_after_the_offsets_could_not_be_written),
         cmocka_unit_test(the_synced_position_is_at_most_one_commit_behind_when_a_commit_starts),
         cmocka_unit_test(memory_stays_within_its_bound),
         cmocka_unit_test(gaps_are_kept_and_read_over_in_a_compacted_log),
