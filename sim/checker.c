@@ -61,6 +61,14 @@ void sim_checker_excuse(struct sim_checker *checker, int node)
     sim_wire_watch_excuse(checker->votes, node + 1);
 }
 
+uint32_t sim_checker_excused(const struct sim_checker *checker)
+{
+    uint32_t mask = 0;
+    for (int i = 0; i < checker->group->node_count; i++)
+        mask |= checker->nodes[i].excused ? 1u << i : 0;
+    return mask;
+}
+
 /* I8: one leader an epoch. */
 static void look_at_claim(struct sim_checker *checker, int node, int32_t epoch)
 {
@@ -246,6 +254,11 @@ static void look_at_node(struct sim_checker *checker, int index)
     seen->generation = generation;
     seen->epoch = facts.epoch;
     if (facts.leader_serving) look_at_claim(checker, index, facts.epoch);
+    /* I14: only the entry of another incarnation may take the recorded set below the minimum. */
+    if (facts.leader_serving && sim_checker_excused(checker) == 0 &&
+        __builtin_popcount(facts.isr_mask) < checker->group->config.min_insync)
+        sim_verdict_fail(checker->verdict, "I14", "node %d: recorded in-sync set %#x, minimum %d",
+                         index + 1, facts.isr_mask, checker->group->config.min_insync);
     bool begins = facts.leader_serving && !seen->serving;
     seen->serving = facts.leader_serving;
     for (struct topic *topic = catalog_next(node->broker, NULL); topic != NULL;
@@ -261,14 +274,6 @@ void sim_checker_look(struct sim_checker *checker)
     checker->looks++;
     for (int i = 0; i < checker->group->node_count; i++)
         look_at_node(checker, i);
-}
-
-uint32_t sim_checker_excused(const struct sim_checker *checker)
-{
-    uint32_t mask = 0;
-    for (int i = 0; i < checker->group->node_count; i++)
-        mask |= checker->nodes[i].excused ? 1u << i : 0;
-    return mask;
 }
 
 bool sim_checker_ever_served(const struct sim_checker *checker)
