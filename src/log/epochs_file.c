@@ -4,9 +4,7 @@
  * A partition without epochs is listed with none: that tells "nothing to know" from "lost".
  * replication.md section 8, decisions 11.                                                      */
 #include "base/json.h"
-#include "log/partition_table.h"
-
-#define EPOCHS_FILE_BYTES_MAX (512u * 1024 * 1024)
+#include "log/partition_document.h"
 
 static enum status epochs_read_entry(const json_t *entry, struct epoch_history *history,
                                      struct error *error)
@@ -35,15 +33,9 @@ static enum status epochs_read_partition(struct partition_table *table, const js
     struct partition_key key;
     const char *topic = NULL;
     const json_t *entries = NULL;
-    int64_t partition = 0;
-    enum status status = json_get_string(item, "topic", false, &topic, error);
-    if (status == STATUS_OK) status = json_get_uuid(item, "uid", true, &key.uid, error);
-    if (status == STATUS_OK) {
-        status = json_get_int(item, "partition", 0, INT32_MAX, &partition, error);
-    }
+    enum status status = partition_document_key(item, &key, &topic, error);
     if (status == STATUS_OK) status = json_get_array(item, "epochs", &entries, error);
     if (status != STATUS_OK) return status;
-    key.partition = (int32_t)partition;
     struct partition_record *record = partition_table_get(table, &key, topic);
     epoch_history_clear(&record->epochs);
     size_t i;
@@ -69,33 +61,14 @@ static void epochs_forget(struct partition_table *table)
 enum status epochs_file_load(struct partition_table *table, struct file_system *fs,
                              const char *path, struct error *error)
 {
-    struct buffer content;
-    json_t *document = NULL;
-    const json_t *partitions = NULL, *item;
-    size_t i;
-    buffer_init(&content, 0);
-    enum status status = file_read_whole(fs, path, EPOCHS_FILE_BYTES_MAX, &content, error);
-    if (status == STATUS_OK) {
-        status = json_open_sealed(content.data, content.bytes, &document, error);
-    }
-    if (status == STATUS_OK) status = json_get_array(document, "partitions", &partitions, error);
-    if (status == STATUS_OK) {
-        json_array_foreach(partitions, i, item)
-        {
-            status = epochs_read_partition(table, item, error);
-            if (status != STATUS_OK) break;
-        }
-    }
+    enum status status = partition_document_load(table, fs, path, epochs_read_partition, error);
     if (status != STATUS_OK) epochs_forget(table);
-    if (status == STATUS_INVALID || status == STATUS_TOO_LARGE) status = STATUS_CORRUPT;
-    json_decref(document);
-    buffer_deinit(&content);
     return status;
 }
 
-static json_t *epochs_write_partition(const struct partition_record *record)
+static bool epochs_put_partition(const struct partition_record *record, json_t *item)
 {
-    char uid[UUID_TEXT_BYTES];
+    if (!record->has_epochs) return false;
     json_t *entries = json_array();
     for (uint32_t i = 0; i < record->epochs.count; i++) {
         const struct epoch_entry *entry = &record->epochs.entries[i];
@@ -103,30 +76,12 @@ static json_t *epochs_write_partition(const struct partition_record *record)
                               json_pack("[i,i,I]", (int)entry->first_epoch, (int)entry->last_epoch,
                                         (json_int_t)entry->start_offset));
     }
-    return json_pack("{s:s,s:s,s:i,s:o}", "topic", record->topic, "uid",
-                     uuid_format(&record->key.uid, uid), "partition", (int)record->key.partition,
-                     "epochs", entries);
+    json_object_set_new(item, "epochs", entries);
+    return true;
 }
 
 enum status epochs_file_write(struct partition_table *table, struct file_system *fs,
                               const char *path, struct error *error)
 {
-    struct buffer text;
-    buffer_init(&text, EPOCHS_FILE_BYTES_MAX);
-    json_t *partitions = json_array();
-    pthread_mutex_lock(&table->mutex);
-    for (struct partition_record *record = table->records; record; record = record->hh.next) {
-        if (record->has_epochs && record->topic != NULL) {
-            json_array_append_new(partitions, epochs_write_partition(record));
-        }
-    }
-    pthread_mutex_unlock(&table->mutex);
-    json_t *document = json_pack("{s:i,s:o}", "version", 1, "partitions", partitions);
-    json_seal(&text, document);
-    json_decref(document);
-    enum status status = buffer_failed(&text)
-                             ? error_set(error, STATUS_NO_MEMORY, "%s: no memory", path)
-                             : file_replace(fs, path, text.data, text.bytes, error);
-    buffer_deinit(&text);
-    return status;
+    return partition_document_write(table, fs, path, epochs_put_partition, error);
 }

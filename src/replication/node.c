@@ -366,7 +366,7 @@ void node_stop(struct node *node, broker_done_fn done, void *context)
 
 /* ---- facts ---- */
 
-static uint32_t mask_of(const struct node *node, const struct raft_ids *ids)
+uint32_t node_mask_of(const struct node *node, const struct raft_ids *ids)
 {
     uint32_t mask = 0;
     for (int i = 0; i < ids->count; i++) {
@@ -413,8 +413,8 @@ void node_facts(const struct node *node, struct node_facts *out)
     out->raft_term = info.term;
     out->raft_leader_id = info.leader;
     out->raft_commit_index = info.commit;
-    out->isr_mask = mask_of(node, &raft_known(node->raft)->isr);
-    out->waited_mask = mask_of(node, &waited);
+    out->isr_mask = node_mask_of(node, &raft_known(node->raft)->isr);
+    out->waited_mask = node_mask_of(node, &waited);
     out->elections = info.elections;
 }
 

@@ -194,6 +194,8 @@ static inline bool node_is_solo(const struct node *node)
     return !node->options.config.enabled;
 }
 int node_member_index(const struct node *node, int32_t id); /* -1: no member */
+/* Bit i: member of index i is in the set. */
+uint32_t node_mask_of(const struct node *node, const struct raft_ids *ids);
 
 /* node.c */
 void node_raise_alarm(struct node *node, enum node_alarm alarm, const char *text);

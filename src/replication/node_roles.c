@@ -203,25 +203,15 @@ void node_follow_again(struct node *node)
 
 /* ---- the group as Raft says ---- */
 
-static uint32_t mask_of(const struct node *node, const struct raft_ids *ids)
-{
-    uint32_t mask = 0;
-    for (int i = 0; i < ids->count; i++) {
-        int index = node_member_index(node, ids->ids[i]);
-        if (index >= 0) mask |= 1u << index;
-    }
-    return mask;
-}
-
 static void tell_leader(struct node *node)
 {
     struct leader_group group = {0};
     const struct raft_view *known = raft_known(node->raft);
     struct raft_ids waited;
     raft_waited_on(node->raft, &waited);
-    group.isr_mask = mask_of(node, &known->isr);
-    group.waited_mask = mask_of(node, &waited);
-    if (MUTANT(30)) group.waited_mask = mask_of(node, &raft_seen(node->raft)->isr);
+    group.isr_mask = node_mask_of(node, &known->isr);
+    group.waited_mask = node_mask_of(node, &waited);
+    if (MUTANT(30)) group.waited_mask = node_mask_of(node, &raft_seen(node->raft)->isr);
     group.change_pending = raft_change_pending(node->raft);
     for (uint32_t i = 0; i < node->member_count; i++) {
         const struct raft_view_member *member = raft_view_member(known, node->member_ids[i]);
