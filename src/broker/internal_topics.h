@@ -24,6 +24,7 @@ struct internal_state {
     int64_t applied;               /* every batch below it is in the state */
     bool reading, failed;          /* failed: a batch could not be read; sticky */
     bool discard;                  /* the partition was reset under the read */
+    struct log_damage damage;      /* met by the worker at start, for the loop */
     struct offsets_table *offsets; /* NULL: not __consumer_offsets */
     struct log_read read;
 };

@@ -123,9 +123,17 @@ static bool is_incomplete(const struct partition *partition)
     return partition->whole_from > partition_durable(partition);
 }
 
+/* What is derived from the log lacks what could not be read. */
+static bool is_underived(const struct partition *partition)
+{
+    return partition->producers_lost ||
+           (partition->internal != NULL && partition->internal->failed);
+}
+
 bool partition_is_unusable(const struct partition *partition)
 {
-    return partition_log_failed(partition->log) || is_incomplete(partition);
+    return partition_log_failed(partition->log) || is_incomplete(partition) ||
+           partition->producers_lost;
 }
 
 bool partition_damaged(const struct partition *partition)
@@ -134,9 +142,16 @@ bool partition_damaged(const struct partition *partition)
     if (partition_log_failed(partition->log)) return true;
     if (partition_change_is_reset(partition)) return true;
     if (is_incomplete(partition)) return true;
-    if (partition->internal != NULL && partition->internal->failed) return true;
+    if (is_underived(partition)) return true;
     return partition_log_quarantined(partition->log, &from, &to) &&
            from < partition->high_watermark;
+}
+
+bool partition_is_broken(const struct partition *partition)
+{
+    int64_t from, to;
+    return partition_log_failed(partition->log) || is_underived(partition) ||
+           partition_log_quarantined(partition->log, &from, &to);
 }
 
 bool partition_was_cut(const struct partition *partition)
@@ -189,6 +204,16 @@ void partition_found_corrupt(struct partition *partition, const struct error *er
     if (handlers->partition_corrupt != NULL && partition->visible) {
         handlers->partition_corrupt(handlers->context, partition, error);
     }
+}
+
+void partition_producers_lost(struct partition *partition, const struct log_damage *damage,
+                              const struct error *error)
+{
+    partition->producers_lost = true;
+    log_error("producer_state_incomplete partition=%s reason=\"%s\"", partition_name(partition),
+              error->text);
+    partition_log_quarantine(partition->log, damage->from, damage->to);
+    partition_found_corrupt(partition, error);
 }
 
 /* ---- the high watermark ---- */

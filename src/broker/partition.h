@@ -32,8 +32,11 @@ int64_t partition_last_stable_offset(const struct partition *partition);
  * (I4). */
 int64_t partition_epoch_start(const struct partition *partition);
 /* The copy cannot be trusted or written: failed, or quarantined below the high watermark, or being
- * reset. */
+ * reset, or without what is derived from it. */
 bool partition_damaged(const struct partition *partition);
+/* It gets no better by itself: failed, damaged anywhere, or what is derived from it could not be
+ * read out of it. */
+bool partition_is_broken(const struct partition *partition);
 /* Recovery cut a torn tail off this copy when the broker started (F28). */
 bool partition_was_cut(const struct partition *partition);
 uint64_t partition_producers_hash(const struct partition *partition); /* I24 */

@@ -123,6 +123,7 @@ struct rebuild_job {
     struct partition_log *log;
     int64_t written_ms;
     struct producer_table *table;
+    struct log_damage damage;
     enum status status;
     struct error error;
 };
@@ -130,8 +131,8 @@ struct rebuild_job {
 static void rebuild_run(struct broker_job *job)
 {
     struct rebuild_job *rebuild = CONTAINER_OF(job, struct rebuild_job, job);
-    rebuild->status =
-        producers_load(rebuild->log, rebuild->written_ms, rebuild->table, &rebuild->error);
+    rebuild->status = producers_load(rebuild->log, rebuild->written_ms, rebuild->table,
+                                     &rebuild->damage, &rebuild->error);
 }
 
 static void rebuild_dispose(struct broker_job *job)
@@ -149,11 +150,15 @@ static void rebuild_done(struct broker_job *job)
     if (change->drop_log != NULL) {
         log_drop_now(change->broker, change->drop_log, change->drops, change->drop_set_aside);
     }
-    if (partition != NULL && rebuild->status == STATUS_OK) {
+    if (partition != NULL) {
+        /* Not all of it, maybe, but nothing of what was cut. */
         producer_table_free(partition->producers);
         partition->producers = rebuild->table;
         rebuild->table = NULL;
         producer_table_settle(partition->producers, partition->high_watermark);
+        if (rebuild->status != STATUS_OK) {
+            partition_producers_lost(partition, &rebuild->damage, &rebuild->error);
+        }
     }
     change_finish(change, rebuild->status, &rebuild->error);
     rebuild_dispose(job);
@@ -211,7 +216,7 @@ static void reset_done(void *context, enum status status, const struct error *er
         partition->whole_from =
             change->high_watermark > change->offset ? change->high_watermark : 0;
         partition->epoch_start = change->offset;
-        partition->corruption_told = false;
+        partition->corruption_told = partition->producers_lost = false;
         partition_log_note_high_watermark(partition->log, partition->whole_from > change->offset
                                                               ? partition->whole_from
                                                               : change->offset);

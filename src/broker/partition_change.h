@@ -36,7 +36,8 @@ void follow_cursor_apply(struct partition *partition, int64_t below);
 /* producer_load.c, worker: the table that the log gives, from its newest snapshot on. */
 STATUS_MUST_CHECK
 enum status producers_load(struct partition_log *log, int64_t written_ms,
-                           struct producer_table *table, struct error *error);
+                           struct producer_table *table, struct log_damage *damage,
+                           struct error *error);
 /* Takes one whole batch of the log into the table, its marker read if it is one. */
 void producers_apply_batch(struct producer_table *table, const uint8_t *data,
                            const struct batch_header *header, int64_t written_ms);

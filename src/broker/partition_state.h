@@ -32,6 +32,7 @@ struct partition {
     int64_t whole_from;   /* damaged until the log is durable to here: it lost what was below */
     bool corruption_told; /* once a partition, until it is reset */
     bool was_cut;         /* by recovery */
+    bool producers_lost;  /* the table lacks what could not be read, until the copy is reset */
     struct partition_change *change; /* truncation or reset under way */
     struct internal_state *internal;
 
@@ -62,10 +63,13 @@ void partition_recovered(struct partition *partition);
  * a consumer be answered from it? (kafka-listener.md 5.2, in its order) */
 enum status partition_check_read(const struct partition *partition, int32_t current_epoch);
 /* The copy cannot take or give records: failed, or records that were committed are missing at its
- * end. */
+ * end, or it can't tell which producer wrote what and which transactions are open. */
 bool partition_is_unusable(const struct partition *partition);
 /* A read met bytes that are not as written: alarm, and replication hears of it. */
 void partition_found_corrupt(struct partition *partition, const struct error *error);
+/* The producer table could not be read out of the log whole. */
+void partition_producers_lost(struct partition *partition, const struct log_damage *damage,
+                              const struct error *error);
 /* What acks=all needs here: the group's minimum, raised by the topic's. */
 int32_t partition_min_insync(const struct partition *partition);
 

@@ -51,17 +51,18 @@ static bool scan_batch(void *context, const uint8_t *data, size_t bytes)
 }
 
 enum status producers_load(struct partition_log *log, int64_t written_ms,
-                           struct producer_table *table, struct error *error)
+                           struct producer_table *table, struct log_damage *damage,
+                           struct error *error)
 {
     struct buffer snapshot;
     buffer_init(&snapshot, 0);
     struct producers_scan scan = {.table = table, .snapshot = &snapshot, .written_ms = written_ms};
-    enum status status = log_store_scan_producers(log, &snapshot, scan_batch, &scan, error);
+    enum status status = log_store_scan_producers(log, &snapshot, scan_batch, &scan, damage, error);
     if (status == STATUS_OK && !scan.begun) scan_begin(&scan);
     if (scan.unreadable) {
         producer_table_clear(table, partition_log_start_offset(log));
         status = log_store_scan(log, partition_log_start_offset(log), partition_log_end_offset(log),
-                                scan_batch, &scan, error);
+                                scan_batch, &scan, damage, error);
     }
     buffer_deinit(&snapshot);
     return status;

@@ -25,6 +25,7 @@ struct recovered_partition {
     struct error error;
     struct error producers_error;
     enum status producers_status;
+    struct log_damage producers_damage;
 };
 
 /* One struct for all steps; it is the job of the step under way. */
@@ -127,7 +128,8 @@ static void apply_partition(struct partition *partition)
     int64_t hole_from, hole_to;
     state->applied = to;
     if (state->offsets == NULL || from >= to) return;
-    enum status status = log_store_scan(partition->log, from, to, apply_batch, state, &error);
+    enum status status =
+        log_store_scan(partition->log, from, to, apply_batch, state, &state->damage, &error);
     /* A scan steps over what is quarantined: the state would lack it and not know. */
     if (status == STATUS_OK && partition_log_quarantined(partition->log, &hole_from, &hole_to) &&
         hole_from < to) {
@@ -151,9 +153,30 @@ static void apply_run(struct broker_job *job)
     }
 }
 
+/* Damage below what recovery looks at (a sealed segment's digest is taken at its word) shows only
+ * now. */
+static void report_applied(struct partition *partition)
+{
+    const struct log_damage *damage = &partition->internal->damage;
+    struct error error = {0};
+    if (damage->from >= damage->to) return;
+    partition_log_quarantine(partition->log, damage->from, damage->to);
+    error_set(&error, STATUS_CORRUPT, "%s: offsets %lld to %lld cannot be read",
+              partition_name(partition), (long long)damage->from, (long long)damage->to);
+    partition_found_corrupt(partition, &error);
+}
+
 static void apply_done(struct broker_job *job)
 {
-    show_topics(CONTAINER_OF(job, struct start, job));
+    struct start *start = CONTAINER_OF(job, struct start, job);
+    struct catalog *catalog = &start->broker->catalog;
+    for (uint32_t i = 0; i < catalog->hidden_count; i++) {
+        struct topic *topic = catalog->hidden[i];
+        for (uint32_t j = 0; j < topic->partition_count; j++) {
+            if (topic->partitions[j]->internal != NULL) report_applied(topic->partitions[j]);
+        }
+    }
+    show_topics(start);
 }
 
 /* ---- 2: logs and producers ---- */
@@ -167,8 +190,8 @@ static void recover_one(struct start *start, struct recovered_partition *item)
     item->producers = producer_table_new();
     ASSERT(item->producers != NULL);
     if (item->log == NULL || item->status != STATUS_OK) return;
-    item->producers_status =
-        producers_load(item->log, start->written_ms, item->producers, &item->producers_error);
+    item->producers_status = producers_load(item->log, start->written_ms, item->producers,
+                                            &item->producers_damage, &item->producers_error);
 }
 
 static void recover_run(struct broker_job *job)
@@ -180,7 +203,7 @@ static void recover_run(struct broker_job *job)
 }
 
 static void report_recovery(struct start *start, const struct recovered_partition *item,
-                            const struct partition *partition)
+                            struct partition *partition)
 {
     const struct log_recovery *found = &item->recovery;
     char text[400];
@@ -200,8 +223,7 @@ static void report_recovery(struct start *start, const struct recovered_partitio
         broker_alarm(start->broker, "corrupt_range", text);
     }
     if (item->producers_status != STATUS_OK) {
-        log_error("producer_state_incomplete partition=%s reason=\"%s\"", partition_name(partition),
-                  item->producers_error.text);
+        partition_producers_lost(partition, &item->producers_damage, &item->producers_error);
     }
 }
 

@@ -319,54 +319,116 @@ static int64_t *scan_copy_segments(struct partition_log *log, uint32_t *count)
     return bases;
 }
 
-/* Gives the batches of one segment within [from, to). *more: neither the end nor a false was met.
- */
-static enum status scan_one_segment(struct partition_log *log, const char *directory,
-                                    int64_t segment_base, int64_t from, int64_t to,
-                                    log_batch_fn each, void *context, bool *more,
+/* A log on its way through log_store_scan(). */
+struct log_scan {
+    struct partition_log *log;
+    int64_t from, to;
+    log_batch_fn each;
+    void *context;
+    struct log_damage *damage;
+    const char *directory;
+    int64_t expected; /* offset of the next batch */
+    int64_t limit;    /* where the next segment begins, or the log ends */
+    bool more;        /* neither the end nor a false was met */
+};
+
+/* Is the batch in its place? Its base offset is not under its CRC. */
+static bool scan_fits(const struct log_scan *scan, const struct batch_header *header)
+{
+    const struct log_config *config = &scan->log->config;
+    bool gaps = config->compacted || !config->delete_old;
+    bool follows =
+        gaps ? header->base_offset >= scan->expected : header->base_offset == scan->expected;
+    return follows && batch_last_offset(header) < scan->limit;
+}
+
+/* No batch where the walk stands. STATUS_OK: nothing that is wanted, on behind it. STATUS_CORRUPT:
+ * that is the damage. */
+static enum status scan_step_over(struct log_scan *scan, struct segment_walk *walk,
+                                  struct error *error)
+{
+    int64_t position = 0, offset = 0;
+    enum status status =
+        segment_walk_resume(walk->file, walk->position + 1, walk->end, scan->expected + 1,
+                            scan->limit - 1, &position, &offset, error);
+    if (status != STATUS_OK && status != STATUS_NOT_FOUND) return status;
+    int64_t behind = status == STATUS_OK ? offset : scan->limit;
+    if (behind > scan->from) {
+        scan->damage->from = scan->expected > scan->from ? scan->expected : scan->from;
+        scan->damage->to = behind;
+        return error_set(error, STATUS_CORRUPT, "position %lld: offset %lld: not as written",
+                         (long long)walk->position, (long long)scan->expected);
+    }
+    walk->position = status == STATUS_OK ? position : walk->end;
+    scan->expected = behind;
+    return STATUS_OK;
+}
+
+static enum status scan_walk(struct log_scan *scan, struct segment_walk *walk, struct error *error)
+{
+    struct batch_header header;
+    const uint8_t *data;
+    while (scan->more && scan->expected < scan->limit) {
+        enum status status = segment_walk_batch(walk, &header, &data, error);
+        if (status == STATUS_NOT_FOUND) return STATUS_OK;
+        if (status == STATUS_CORRUPT || (status == STATUS_OK && !scan_fits(scan, &header))) {
+            status = scan_step_over(scan, walk, error);
+            if (status == STATUS_OK) continue;
+        }
+        if (status != STATUS_OK) return status;
+        int64_t end = batch_last_offset(&header) + 1;
+        if (header.base_offset < scan->to && end > scan->from) {
+            scan->more = scan->each(scan->context, data, header.batch_bytes);
+        }
+        /* Behind the last batch lie zeros. */
+        if (end >= scan->to) scan->more = false;
+        scan->expected = end;
+        segment_walk_skip(walk, &header);
+    }
+    return STATUS_OK;
+}
+
+static enum status scan_one_segment(struct log_scan *scan, int64_t segment_base,
                                     struct error *error)
 {
     char path[SEGMENT_PATH_BYTES];
     struct file *file = NULL;
     struct segment_walk walk;
-    struct batch_header header;
-    const uint8_t *data;
-    segment_path(path, directory, segment_base, ".log");
-    enum status status = file_open(log->store->options.fs, path, FILE_READ, &file, error);
+    segment_path(path, scan->directory, segment_base, ".log");
+    enum status status = file_open(scan->log->store->options.fs, path, FILE_READ, &file, error);
     if (status != STATUS_OK) return status;
     segment_walk_init(&walk, file, 0, INT64_MAX, SEGMENT_WALK_BYTES);
     status = file_size(file, &walk.end, error);
-    while (status == STATUS_OK && *more) {
-        status = segment_walk_header(&walk, &header, error);
-        if (status != STATUS_OK) break;
-        if (header.base_offset < to && batch_last_offset(&header) >= from) {
-            status = segment_walk_batch(&walk, &header, &data, error);
-            if (status == STATUS_OK) *more = each(context, data, header.batch_bytes);
-        }
-        /* Behind the last batch lie zeros. */
-        if (batch_last_offset(&header) + 1 >= to) *more = false;
-        segment_walk_skip(&walk, &header);
-    }
+    if (status == STATUS_OK) status = scan_walk(scan, &walk, error);
     segment_walk_deinit(&walk);
     file_close(file);
-    if (status != STATUS_OK && status != STATUS_NOT_FOUND) error_prefix(error, "%s", path);
-    return status == STATUS_NOT_FOUND ? STATUS_OK : status;
+    if (status != STATUS_OK) error_prefix(error, "%s", path);
+    return status;
 }
 
 enum status log_store_scan(struct partition_log *log, int64_t from, int64_t to, log_batch_fn each,
-                           void *context, struct error *error)
+                           void *context, struct log_damage *damage, struct error *error)
 {
     char directory[LOG_DIRECTORY_BYTES];
     uint32_t count;
-    bool more = true;
     enum status status = STATUS_OK;
     int64_t *bases = scan_copy_segments(log, &count);
-    if (to > log->log_end) to = log->log_end;
+    struct log_scan scan = {.log = log,
+                            .from = from,
+                            .to = to < log->log_end ? to : log->log_end,
+                            .each = each,
+                            .context = context,
+                            .damage = damage,
+                            .directory = directory,
+                            .more = true};
+    *damage = (struct log_damage){0};
     log_directory(directory, log->store, log->topic, log->partition);
-    for (uint32_t i = 0; status == STATUS_OK && more && i < count; i++) {
+    for (uint32_t i = 0; status == STATUS_OK && scan.more && i < count; i++) {
         if (i + 1 < count && bases[i + 1] <= from) continue;
-        if (bases[i] >= to) break;
-        status = scan_one_segment(log, directory, bases[i], from, to, each, context, &more, error);
+        if (bases[i] >= scan.to) break;
+        scan.expected = bases[i];
+        scan.limit = i + 1 < count ? bases[i + 1] : log->log_end;
+        status = scan_one_segment(&scan, bases[i], error);
     }
     free(bases);
     return status;
@@ -394,11 +456,13 @@ static bool snapshot_list_one(void *context, const char *name, enum file_kind ki
 }
 
 enum status log_store_scan_producers(struct partition_log *log, struct buffer *snapshot,
-                                     log_batch_fn each, void *context, struct error *error)
+                                     log_batch_fn each, void *context, struct log_damage *damage,
+                                     struct error *error)
 {
     char directory[LOG_DIRECTORY_BYTES];
     struct snapshot_list list = {.end_offset = log->log_end};
     int64_t from = log->log_start;
+    *damage = (struct log_damage){0};
     log_directory(directory, log->store, log->topic, log->partition);
     enum status status =
         file_list(log->store->options.fs, directory, snapshot_list_one, &list, error);
@@ -413,5 +477,5 @@ enum status log_store_scan_producers(struct partition_log *log, struct buffer *s
     }
     free(list.bases);
     if (status != STATUS_OK) return status;
-    return log_store_scan(log, from, log->durable, each, context, error);
+    return log_store_scan(log, from, log->durable, each, context, damage, error);
 }

@@ -71,11 +71,13 @@ enum status log_store_recover(struct log_store *store, const struct log_identity
 typedef bool (*log_batch_fn)(void *context, const uint8_t *batch, size_t bytes);
 STATUS_MUST_CHECK
 enum status log_store_scan_producers(struct partition_log *log, struct buffer *snapshot,
-                                     log_batch_fn each, void *context, struct error *error);
-/* Worker: every batch of [from, to) in order, CRC checked. */
+                                     log_batch_fn each, void *context, struct log_damage *damage,
+                                     struct error *error);
+/* Worker: every batch of [from, to) in order, CRC and place checked. STATUS_CORRUPT: it ended at
+ * *damage, which the caller takes to partition_log_quarantine() on the loop. */
 STATUS_MUST_CHECK
 enum status log_store_scan(struct partition_log *log, int64_t from, int64_t to, log_batch_fn each,
-                           void *context, struct error *error);
+                           void *context, struct log_damage *damage, struct error *error);
 
 /* Loop: a new, empty partition; no I/O until its first append. */
 struct partition_log *log_store_create(struct log_store *store, const struct log_identity *identity,
@@ -107,7 +109,7 @@ int64_t log_store_commit_started_us(const struct log_store *store);
 
 struct log_store_stats {
     uint64_t commits, commit_files, appended_bytes, synced_position_writes, cold_reads;
-    uint64_t corrupt_ranges; /* quarantined since the start, by recovery or by a read */
+    uint64_t corrupt_ranges; /* quarantined since the start, by recovery, a read, a scan */
     int64_t last_commit_us, max_commit_us;
 };
 void log_store_stats(const struct log_store *store, struct log_store_stats *out);

@@ -154,6 +154,16 @@ bool partition_log_quarantined(const struct partition_log *log, int64_t *from, i
     return true;
 }
 
+void partition_log_quarantine(struct partition_log *log, int64_t from, int64_t to)
+{
+    for (uint32_t i = 0; i < log->quarantine_count; i++) {
+        if (log->quarantine[i].from <= from && log->quarantine[i].to >= to) return;
+    }
+    if (from >= to) return;
+    log->store->stats.corrupt_ranges++;
+    log_quarantine(log, from, to);
+}
+
 void log_add_segment(struct partition_log *log, struct segment *segment)
 {
     pthread_mutex_lock(&log->store->segments_mutex);

@@ -52,6 +52,12 @@ bool partition_log_failed(const struct partition_log *log);
 bool partition_log_busy(const struct partition_log *log);
 /* Quarantined range of offsets, if there is one. */
 bool partition_log_quarantined(const struct partition_log *log, int64_t *from, int64_t *to);
+/* Offsets that one who read the files could not; from == to: none. */
+struct log_damage {
+    int64_t from, to;
+};
+/* [from, to) was found damaged by one who reads the files himself: no read gives it from now on. */
+void partition_log_quarantine(struct partition_log *log, int64_t from, int64_t to);
 
 /* Appends whole batches whose base offsets and leader epochs are already filled in, the first at
  * the log end (a gap only if `allow_gap`: compacted topics). One reference to `batches` is taken.

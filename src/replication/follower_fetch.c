@@ -41,7 +41,6 @@ static void fill_marks(const struct follow_partition *of, struct wire_request_en
     entry->fetch_offset = partition_log_end_offset(log);
     entry->durable_offset = partition_log_durable_offset(log);
     entry->last_epoch = MUTANT(5) ? -1 : epoch_history_latest(partition_log_epochs(log));
-    int64_t from, to;
     if (of->conflict) {
         entry->flags |= WIRE_CONFLICT;
         entry->reason = WIRE_REASON_CUT_BELOW_HIGH_WATERMARK;
@@ -50,7 +49,7 @@ static void fill_marks(const struct follow_partition *of, struct wire_request_en
     } else if (of->failed || partition_log_failed(log)) {
         entry->flags |= WIRE_FAILED;
         entry->reason = of->failed ? of->reason : WIRE_REASON_IO;
-    } else if (partition_log_quarantined(log, &from, &to)) {
+    } else if (partition_is_broken(of->partition)) {
         entry->flags |= WIRE_FAILED;
         entry->reason = WIRE_REASON_QUARANTINED;
     }

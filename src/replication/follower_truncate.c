@@ -119,14 +119,6 @@ void follow_reset(struct follow *follow, struct follow_partition *of, int64_t of
     partition_reset(of->partition, offset, epoch, high_watermark, reset_done, of);
 }
 
-/* Failed, or damaged in the middle: it gets no better by itself. */
-static bool is_broken(const struct follow_partition *of)
-{
-    int64_t from, to;
-    const struct partition_log *log = partition_log_of(of->partition);
-    return partition_log_failed(log) || partition_log_quarantined(log, &from, &to);
-}
-
 /* What is below the high watermark is on the leader and on every member of the in-sync set, so the
  * broken copy is given up and fetched again; while it is not whole it keeps this replica from
  * standing (partition_damaged) and from joining. */
@@ -138,7 +130,9 @@ void follow_renew(struct follow *follow)
     struct follow_partition *of;
     DL_FOREACH(follow->partitions, of)
     {
-        if (of->partition == NULL || of->rewinding || of->conflict || !is_broken(of)) continue;
+        if (of->partition == NULL || of->rewinding || of->conflict ||
+            !partition_is_broken(of->partition))
+            continue;
         if (now < of->renew_us || follow->rewinds >= RENEWALS_MAX) continue;
         of->renew_us = now + (RENEW_AGAIN_US << (of->renewals < 2 ? of->renewals : 2));
         of->renewals++;

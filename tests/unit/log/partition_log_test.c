@@ -98,9 +98,11 @@ static void producers_are_scanned_from_the_newest_snapshot_on(void **state)
     int64_t last_base = f.snapshot_offset;
     fixture_rest(&f);
     struct buffer snapshot;
+    struct log_damage damage;
     buffer_init(&snapshot, 0);
-    assert_int_equal(log_store_scan_producers(f.log, &snapshot, count_batches, &batches, NULL),
-                     STATUS_OK);
+    assert_int_equal(
+        log_store_scan_producers(f.log, &snapshot, count_batches, &batches, &damage, NULL),
+        STATUS_OK);
     buffer_put_u8(&snapshot, 0);
     char expected[40];
     snprintf(expected, sizeof(expected), "state at %lld", (long long)last_base);
@@ -109,6 +111,53 @@ static void producers_are_scanned_from_the_newest_snapshot_on(void **state)
     buffer_deinit(&snapshot);
     fixture_stop(&f);
     memory_disk_deinit(&disk);
+}
+
+static void flip_byte(struct memory_disk *disk, int64_t segment_base, size_t at)
+{
+    char path[400];
+    snprintf(path, sizeof(path), FIXTURE_DIRECTORY "/%020lld.log", (long long)segment_base);
+    struct memory_node *file = memory_disk_file(disk, path);
+    assert_true(at < file->bytes);
+    file->data[at] ^= 0x40;
+}
+
+/* Recovery takes a sealed segment on its digest's word: what is rotten in it, a scan finds. */
+static void a_scan_names_what_it_could_not_read(void **state)
+{
+    static const size_t places[] = {0 /* base offset */, 61 /* under the CRC */};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(places); i++) {
+        struct memory_disk disk;
+        struct log_fixture f;
+        struct log_damage damage;
+        struct error error;
+        int64_t from, to;
+        int batches = 0;
+        fixture_begin(&f, &disk);
+        f.config.segment_bytes = 300;
+        fixture_open(&f);
+        fixture_append_durably(&f, 10);
+        fixture_stop(&f);
+        flip_byte(&disk, 0, places[i]);
+        fixture_reopen(&f);
+        assert_false(f.recovery.quarantined);
+        assert_int_equal(log_store_scan(f.log, 0, 10, count_batches, &batches, &damage, &error),
+                         STATUS_CORRUPT);
+        assert_int_equal(batches, 0);
+        assert_int_equal(damage.from, 0);
+        assert_int_equal(damage.to, 1);
+        /* Below what is asked for it harms nobody. */
+        assert_int_equal(log_store_scan(f.log, 1, 10, count_batches, &batches, &damage, &error),
+                         STATUS_OK);
+        assert_int_equal(batches, 9);
+        partition_log_quarantine(f.log, 0, 1);
+        partition_log_quarantine(f.log, 0, 1);
+        assert_true(partition_log_quarantined(f.log, &from, &to));
+        assert_int_equal(to, 1);
+        fixture_stop(&f);
+        memory_disk_deinit(&disk);
+    }
 }
 
 static void cold_reads_give_every_batch_whatever_the_size_asked_for(void **state)
@@ -413,6 +462,7 @@ int main(void)
         cmocka_unit_test(durable_records_survive_a_power_cut_in_the_middle_of_any_number_of_rolls),
         cmocka_unit_test(segments_roll_before_they_exceed_their_size_and_the_snapshot_is_exact),
         cmocka_unit_test(producers_are_scanned_from_the_newest_snapshot_on),
+        cmocka_unit_test(a_scan_names_what_it_could_not_read),
         cmocka_unit_test(cold_reads_give_every_batch_whatever_the_size_asked_for),
         cmocka_unit_test(reads_respect_limit_size_and_range),
         cmocka_unit_test(appends_out_of_place_or_epoch_are_refused),
