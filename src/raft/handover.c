@@ -110,13 +110,27 @@ static enum raft_no handover_judge(const struct raft *raft, const struct raft_ev
     return event->request.version_applied ? RAFT_NO_NOTHING : RAFT_NO_VERSION;
 }
 
+/* A leader with a claim that names no version cut its own tail and found this replica to hold more:
+ * here is damage, there may be committed records missing. Damaged copies answer errors and are
+ * mended by the other; refusing, both would wait for ever (F28). */
+static bool handover_is_for_want_of_data(const struct raft *raft,
+                                         const struct raft_message *message)
+{
+    return !raft->leader_is_caretaker && !message->stand.has_version;
+}
+
 void raft_on_stand_request(struct raft *raft, const struct raft_event *event)
 {
     if (!raft->bound || uuid_is_none(&event->request.sender.group)) {
         raft_refuse(raft, event->request.token, RAFT_REFUSE_WRONG_GROUP);
         return;
     }
+    bool was_though_damaged = raft->stand_though_damaged;
+    if (handover_is_for_want_of_data(raft, event->request.message)) {
+        raft->stand_though_damaged = true;
+    }
     enum raft_no why = handover_judge(raft, event);
+    if (why != RAFT_NO_NOTHING) raft->stand_though_damaged = was_though_damaged;
     struct raft_message answer = {
         .kind = RAFT_MESSAGE_STAND_ANSWER,
         .term = raft->durable_term,

@@ -106,8 +106,9 @@ struct raft_snapshot_answer {
 
 struct raft_stand {
     int32_t leader;
-    int64_t epoch; /* RAFT_EPOCH_NONE: none */
-    bool has_version;
+    int64_t epoch;    /* RAFT_EPOCH_NONE: none */
+    bool has_version; /* false, of a caretaker: not checked; of a leader with a claim: it holds less
+                         than this replica and cannot lead, be this one damaged or not */
     struct raft_version version;
 };
 

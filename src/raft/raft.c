@@ -251,6 +251,7 @@ void raft_follow(struct raft *raft)
 {
     if (MUTANT(23) && raft->role != RAFT_ROLE_FOLLOWER) raft->voted_for = RAFT_NOBODY;
     raft->role = RAFT_ROLE_FOLLOWER;
+    raft->stand_though_damaged = false;
 }
 
 void raft_observe_term(struct raft *raft, int64_t term)

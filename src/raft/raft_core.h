@@ -147,7 +147,8 @@ struct raft {
     int64_t founding_not_before_us;
     enum raft_vote_why stand_why;
     bool stand_as_caretaker;
-    int32_t transfer_leader; /* stand_why TRANSFER: who told us to */
+    bool stand_though_damaged; /* told so by a leader that holds less: only while it stands */
+    int32_t transfer_leader;   /* stand_why TRANSFER: who told us to */
     int64_t transfer_epoch;
     uint64_t vote_generation; /* the own vote counts once this is durable */
     bool votes_asked;

@@ -30,9 +30,9 @@ enum raft_standing raft_may_stand(const struct raft *raft)
      * otherwise know that it is in the set. */
     if (raft_ids_contain(&seen->isr, raft->options.self)) {
         if (raft->data == RAFT_DATA_OK) return RAFT_STANDS_ELIGIBLE;
-        if (raft->data == RAFT_DATA_DAMAGED && standing_waited(raft, RAFT_DAMAGED_AFTER)) {
-            return RAFT_STANDS_ELIGIBLE;
-        }
+        bool though_damaged =
+            raft->stand_though_damaged || standing_waited(raft, RAFT_DAMAGED_AFTER);
+        if (raft->data == RAFT_DATA_DAMAGED && though_damaged) return RAFT_STANDS_ELIGIBLE;
     }
     bool rested = raft->now_us >= raft->rest_until_us;
     return rested && standing_waited(raft, RAFT_CARETAKER_AFTER) ? RAFT_STANDS_CARETAKER
@@ -152,7 +152,9 @@ static void standing_rest(struct raft *raft)
 
 static void standing_begin(struct raft *raft, enum raft_vote_why why, bool as_caretaker)
 {
+    bool though_damaged = raft->stand_though_damaged && why == RAFT_WHY_TRANSFER;
     raft_follow(raft);
+    raft->stand_though_damaged = though_damaged;
     raft->role = RAFT_ROLE_PRE_CANDIDATE;
     raft->stand_why = why;
     raft->stand_as_caretaker = as_caretaker;

@@ -572,6 +572,7 @@ static void target_that_is_not_fit_refuses_to_stand(void **state)
     struct raft_event damaged = {.kind = RAFT_EVENT_CONDITION};
     damaged.condition.data = RAFT_DATA_DAMAGED;
     rig_step(rig, damaged);
+    stand.stand.has_version = true;
     rig_request(rig, rig_sender(2), &stand);
     assert_int_equal(rig_answer(rig)->stand_answer.why, RAFT_NO_DAMAGED);
     rig_request(rig, rig_sender(3), &stand);
@@ -579,6 +580,48 @@ static void target_that_is_not_fit_refuses_to_stand(void **state)
     stand.term = 7;
     rig_request(rig, rig_sender(2), &stand);
     assert_int_equal(rig_answer(rig)->stand_answer.why, RAFT_NO_TERM);
+    rig_free(rig);
+}
+
+static void damaged_target_stands_for_a_leader_that_holds_less(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_member();
+    rig_hear_leader(rig, 1, 1, 1, false);
+    struct raft_event damaged = {.kind = RAFT_EVENT_CONDITION};
+    damaged.condition.data = RAFT_DATA_DAMAGED;
+    rig_step(rig, damaged);
+    struct raft_message stand = {.kind = RAFT_MESSAGE_STAND, .term = 1};
+    stand.stand.leader = 2;
+    stand.stand.epoch = 1;
+    rig_request(rig, rig_sender(2), &stand);
+    assert_true(rig_answer(rig)->stand_answer.accepted);
+    assert_int_equal(rig_info(rig).role, RAFT_ROLE_PRE_CANDIDATE);
+    struct raft_message yes = {.kind = RAFT_MESSAGE_VOTE_ANSWER, .term = 1};
+    yes.vote_answer.pre = true;
+    yes.vote_answer.granted = true;
+    struct raft_event event = {.kind = RAFT_EVENT_ANSWER};
+    event.answer.sender = rig_sender(3);
+    event.answer.call = rig_call_to(rig, 3)->call.call;
+    event.answer.message = &yes;
+    rig_step(rig, event);
+    assert_int_equal(rig_info(rig).role, RAFT_ROLE_CANDIDATE);
+    rig_free(rig);
+}
+
+static void damaged_target_does_not_stand_for_a_caretaker_before_its_time(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_member();
+    rig_hear_leader(rig, 1, 1, 1, true);
+    struct raft_event damaged = {.kind = RAFT_EVENT_CONDITION};
+    damaged.condition.data = RAFT_DATA_DAMAGED;
+    rig_step(rig, damaged);
+    struct raft_message stand = {.kind = RAFT_MESSAGE_STAND, .term = 1};
+    stand.stand.leader = 2;
+    stand.stand.epoch = 1;
+    rig_request(rig, rig_sender(2), &stand);
+    assert_int_equal(rig_answer(rig)->stand_answer.why, RAFT_NO_DAMAGED);
     rig_free(rig);
 }
 
@@ -716,6 +759,8 @@ int main(void)
         cmocka_unit_test(target_stands_at_once_naming_the_leader_and_its_epoch),
         cmocka_unit_test(target_taken_out_of_the_isr_meanwhile_does_not_claim),
         cmocka_unit_test(target_that_is_not_fit_refuses_to_stand),
+        cmocka_unit_test(damaged_target_stands_for_a_leader_that_holds_less),
+        cmocka_unit_test(damaged_target_does_not_stand_for_a_caretaker_before_its_time),
         cmocka_unit_test(caretaker_brings_the_log_up_and_hands_over),
         cmocka_unit_test(caretaker_tells_one_at_a_time),
         cmocka_unit_test(caretaker_gives_up_after_a_timeout_and_rests_three),
