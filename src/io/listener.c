@@ -22,6 +22,7 @@
 struct listener {
     struct loop_event *loop;
     int fd;
+    char host[ADDRESS_HOST_BYTES]; /* for messages */
     int port;
     struct event *event;
     struct timer *back_off;
@@ -103,7 +104,7 @@ static void listener_readable(evutil_socket_t fd, short what, void *context)
     loop_event_step_end(loop, began_us, "accept");
 }
 
-/* A bound, listening socket for one address, or -1 with errno. */
+/* A bound socket for one address, or -1 with errno. */
 static int listener_bind(const struct sockaddr *address, socklen_t length)
 {
     int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -114,7 +115,7 @@ static int listener_bind(const struct sockaddr *address, socklen_t length)
     if (address->sa_family == AF_INET6) {
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
     }
-    if (bind(fd, address, length) != 0 || listen(fd, LISTENER_BACKLOG) != 0) {
+    if (bind(fd, address, length) != 0) {
         int code = errno;
         close(fd);
         errno = code;
@@ -123,10 +124,19 @@ static int listener_bind(const struct sockaddr *address, socklen_t length)
     return fd;
 }
 
+static enum status listener_failed(const char *host, int port, int code, struct error *error)
+{
+    char text[ADDRESS_TEXT_BYTES];
+    enum status status = code == EADDRINUSE                ? STATUS_EXISTS
+                         : code == EACCES || code == EPERM ? STATUS_DENIED
+                                                           : STATUS_IO;
+    return error_set(error, status, "listen on %s: %s",
+                     address_format(host[0] == '\0' ? "*" : host, port, text), strerror(code));
+}
+
 static enum status listener_bind_any(const char *host, int port, int *fd, struct error *error)
 {
     struct resolved resolved;
-    char text[ADDRESS_TEXT_BYTES];
     enum status status = address_resolve(host, port, false, true, &resolved, error);
     if (status != STATUS_OK) return status;
     int code = 0;
@@ -135,16 +145,11 @@ static enum status listener_bind_any(const char *host, int port, int *fd, struct
         if (*fd >= 0) return STATUS_OK;
         code = errno;
     }
-    status = code == EADDRINUSE                ? STATUS_EXISTS
-             : code == EACCES || code == EPERM ? STATUS_DENIED
-                                               : STATUS_IO;
-    return error_set(error, status, "listen on %s: %s",
-                     address_format(host[0] == '\0' ? "*" : host, port, text), strerror(code));
+    return listener_failed(host, port, code, error);
 }
 
-enum status listener_new(struct loop_event *loop, const char *host, int port,
-                         listener_accept_fn accepted, void *context, struct listener **out,
-                         struct error *error)
+enum status listener_reserve(struct loop_event *loop, const char *host, int port,
+                             struct listener **out, struct error *error)
 {
     *out = NULL;
     int fd = -1;
@@ -154,16 +159,41 @@ enum status listener_new(struct loop_event *loop, const char *host, int port,
     listener->loop = loop;
     listener->fd = fd;
     listener->port = socket_local_port(fd);
-    listener->accepted = accepted;
-    listener->context = context;
+    snprintf(listener->host, sizeof(listener->host), "%s", host);
     listener->back_off = timer_new(loop_event_interface(loop), listener_back_off_ended, listener);
     listener->event =
         event_new(loop_event_base(loop), fd, EV_READ | EV_PERSIST, listener_readable, listener);
     ASSERT(listener->event != NULL);
-    int added = event_add(listener->event, NULL);
-    ASSERT(added == 0);
     *out = listener;
     return STATUS_OK;
+}
+
+enum status listener_start(struct listener *listener, listener_accept_fn accepted, void *context,
+                           struct error *error)
+{
+    /* Two that only reserved a port may both have it: here the second is told. */
+    if (listen(listener->fd, LISTENER_BACKLOG) != 0) {
+        return listener_failed(listener->host, listener->port, errno, error);
+    }
+    listener->accepted = accepted;
+    listener->context = context;
+    int added = event_add(listener->event, NULL);
+    ASSERT(added == 0);
+    return STATUS_OK;
+}
+
+enum status listener_new(struct loop_event *loop, const char *host, int port,
+                         listener_accept_fn accepted, void *context, struct listener **out,
+                         struct error *error)
+{
+    enum status status = listener_reserve(loop, host, port, out, error);
+    if (status != STATUS_OK) return status;
+    status = listener_start(*out, accepted, context, error);
+    if (status != STATUS_OK) {
+        listener_free(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
 void listener_free(struct listener *listener)

@@ -1,6 +1,7 @@
 /* listener.h: a listening TCP socket that hands out accepted ones.
  *
- * States: ACCEPTING <-> STOPPED (by its owner), ACCEPTING -> BACKED_OFF -> ACCEPTING after a failed
+ * States: RESERVED (bound: nobody else can have the port, connecting is refused) -> ACCEPTING;
+ * ACCEPTING <-> STOPPED (by its owner), ACCEPTING -> BACKED_OFF -> ACCEPTING after a failed
  * accept (out of descriptors, mostly): 100 ms without a look at the socket, so that a full process
  * never spins.  Thread: event loop.                                                            */
 #ifndef MOONMQ_IO_LISTENER_H
@@ -24,6 +25,15 @@ STATUS_MUST_CHECK
 enum status listener_new(struct loop_event *loop, const char *host, int port,
                          listener_accept_fn accepted, void *context, struct listener **out,
                          struct error *error);
+/* The first half of it: binds, so that a port somebody else has is known before anything else is
+ * begun. Port 0 picks one. */
+STATUS_MUST_CHECK
+enum status listener_reserve(struct loop_event *loop, const char *host, int port,
+                             struct listener **out, struct error *error);
+/* The second half. */
+STATUS_MUST_CHECK
+enum status listener_start(struct listener *listener, listener_accept_fn accepted, void *context,
+                           struct error *error);
 void listener_free(struct listener *listener); /* NULL is allowed */
 
 int listener_port(const struct listener *listener);

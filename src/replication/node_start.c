@@ -91,6 +91,38 @@ static enum status write_identity(struct node_start_job *job)
     return status;
 }
 
+static void append_ids(char *text, size_t size, const struct raft_ids *ids)
+{
+    for (int i = 0; i < ids->count; i++) {
+        size_t at = strlen(text);
+        snprintf(text + at, size - at, "%s%d", i == 0 ? "" : ", ", ids->ids[i]);
+    }
+}
+
+/* Whom the group was founded with: a list that says otherwise would change who counts for a
+ * majority without the group having agreed to it. */
+static enum status check_members(struct node_start_job *job)
+{
+    const struct raft_state *state = job->state;
+    const struct raft_ids *listed = &job->node->raft_members;
+    if (state == NULL || uuid_is_none(&job->identity.group)) return STATUS_OK;
+    struct raft_view view = state->snapshot;
+    for (size_t i = 0; i < state->entry_count; i++)
+        (void)raft_view_apply(&view, &state->entries[i]);
+    if (view.member_count == 0) return STATUS_OK;
+    struct raft_ids recorded = {0};
+    for (int i = 0; i < view.member_count; i++)
+        (void)raft_ids_add(&recorded, view.members[i].id);
+    if (raft_ids_equal(&recorded, listed) || MUTANT(35)) return STATUS_OK;
+    char here[128] = "", there[128] = "";
+    append_ids(here, sizeof(here), listed);
+    append_ids(there, sizeof(there), &recorded);
+    return error_set(&job->error, STATUS_INVALID_CONFIG,
+                     "Replication: the group was founded with replicas %s, the configuration lists "
+                     "%s (a group keeps its members: list the founding ones on every replica)",
+                     there, here);
+}
+
 static bool is_known(enum status status)
 {
     return status == STATUS_OK || status == STATUS_NOT_FOUND || status == STATUS_CORRUPT;
@@ -134,7 +166,9 @@ static enum status judge(struct node_start_job *job)
                    RAFT_RESTART_NEW_INCARNATION) {
         snprintf(job->why_new, sizeof(job->why_new), "vote and Raft log are gone");
     }
-    if (job->why_new[0] == '\0') return STATUS_OK;
+    if (job->why_new[0] == '\0') {
+        return node_is_solo(node) ? STATUS_OK : check_members(job);
+    }
     if (MUTANT(29) && identity == STATUS_NOT_FOUND) {
         /* A wiped replica that goes on under a name everybody knows. */
         memset(job->fresh_incarnation.bytes, self & 0xff, UUID_BYTES);
@@ -221,7 +255,9 @@ static void start_done(struct job *base)
     struct node_start_job *job = CONTAINER_OF(base, struct node_start_job, job);
     struct node *node = job->node;
     if (job->status != STATUS_OK) {
-        error_prefix(&job->error, "DataDir %s", node->options.data_dir);
+        if (job->status != STATUS_INVALID_CONFIG) {
+            error_prefix(&job->error, "DataDir %s", node->options.data_dir);
+        }
         node_finish_start(node, job->status, &job->error);
         return;
     }

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "io/file_system.h"
+#include "native/password.h"
 
 #define CONFIG_BYTES_MAX (4u << 20)
 #define S                INT64_C(1000000)
@@ -71,6 +73,71 @@ static enum status take_environment(struct server_config *config, struct error *
     return STATUS_OK;
 }
 
+static enum status check_user(struct server_config *config, struct error *error)
+{
+    struct native_login login;
+    if (config->username[0] == '\0') {
+        if (config->password[0] == '\0' && config->password_hash[0] == '\0') return STATUS_OK;
+        return error_set(error, STATUS_INVALID_CONFIG,
+                         "Auth.Username: missing (a password is given)");
+    }
+    if ((config->password[0] != '\0') == (config->password_hash[0] != '\0')) {
+        return error_set(error, STATUS_INVALID_CONFIG,
+                         "Auth: give either Password or PasswordHash with Username");
+    }
+    struct native_user user = {
+        .name = config->username,
+        .password = config->password[0] == '\0' ? NULL : config->password,
+        .password_hash = config->password_hash[0] == '\0' ? NULL : config->password_hash,
+    };
+    struct error why;
+    if (native_login_init(&login, &user, &why) != STATUS_OK) {
+        return error_set(error, STATUS_INVALID_CONFIG,
+                         "Auth.PasswordHash: %s (moonmq hash makes one)", why.text);
+    }
+    native_login_deinit(&login);
+    if (user.password != NULL) {
+        config_warn(config, "Auth.Password is plain text: give Auth.PasswordHash instead");
+    }
+    return STATUS_OK;
+}
+
+static bool same_place(const char *host, const char *other)
+{
+    static const char *const any[] = {"", "0.0.0.0", "::", "*"};
+    for (size_t i = 0; i < ARRAY_COUNT(any); i++) {
+        if (strcmp(host, any[i]) == 0 || strcmp(other, any[i]) == 0) return true;
+    }
+    return strcmp(host, other) == 0;
+}
+
+/* One port cannot be listened on for two things. */
+static enum status check_ports(const struct server_config *config, struct error *error)
+{
+    const struct replication_config *replication = &config->replication;
+    const struct {
+        const char *key, *host;
+        int64_t port;
+    } listeners[] = {
+        {"Server.Port", config->host, config->port},
+        {"Server.MetricsPort", config->metrics_host, config->metrics_port},
+        {"Server.Replication.ReplicatePort", replication->replicate_host,
+         replication->enabled ? replication->replicate_port : 0},
+    };
+    for (size_t i = 1; i < ARRAY_COUNT(listeners); i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (listeners[i].port == 0 || listeners[i].port != listeners[k].port ||
+                !same_place(listeners[i].host, listeners[k].host)) {
+                continue;
+            }
+            return error_set(error, STATUS_INVALID_CONFIG,
+                             "%s: %lld is taken by %s (each listens on a port of its own)",
+                             listeners[i].key, (long long)listeners[i].port, listeners[k].key);
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status finish(struct server_config *config, struct error *error)
 {
     enum log_level level;
@@ -88,20 +155,9 @@ static enum status finish(struct server_config *config, struct error *error)
         return error_set(error, STATUS_INVALID_CONFIG,
                          "Server.DataDir: empty (name the directory that holds the log)");
     }
-    if (config->username[0] != '\0' &&
-        (config->password[0] != '\0') == (config->password_hash[0] != '\0')) {
-        return error_set(error, STATUS_INVALID_CONFIG,
-                         "Auth: give either Password or PasswordHash with Username");
-    }
-    if (config->username[0] == '\0' &&
-        (config->password[0] != '\0' || config->password_hash[0] != '\0')) {
-        return error_set(error, STATUS_INVALID_CONFIG,
-                         "Auth.Username: missing (a password is given)");
-    }
-    if (config->password[0] != '\0') {
-        config_warn(config, "Auth.Password is plain text: give Auth.PasswordHash instead");
-    }
-    return config_finish_replication(config, error);
+    enum status status = check_user(config, error);
+    if (status == STATUS_OK) status = config_finish_replication(config, error);
+    return status == STATUS_OK ? check_ports(config, error) : status;
 }
 
 enum status config_from_json(const json_t *root, struct server_config *config, struct error *error)
@@ -182,6 +238,10 @@ enum status config_load(const char *path, const char *environment, struct server
     status = load_file(beside, true, &overlay, error);
     if (status == STATUS_OK && overlay != NULL) merge(root, overlay);
     if (status == STATUS_OK) status = config_from_json(root, config, error);
+    if (status != STATUS_OK && overlay != NULL) {
+        struct error why = *error;
+        error_set(error, status, "%s (read with its overlay %s)", why.text, beside);
+    }
     json_decref(root);
     json_decref(overlay);
     return status;

@@ -132,6 +132,33 @@ enum status config_read_token(const json_t *value, struct server_config *config,
     return STATUS_OK;
 }
 
+/* Two replicas at one address are one process that answers for both, or a slip of the pen. */
+static enum status check_addresses(const struct replication_config *replication, uint32_t i,
+                                   struct error *error)
+{
+    const struct replication_peer *peer = &replication->peers[i];
+    for (uint32_t k = 0; k < i; k++) {
+        const struct replication_peer *other = &replication->peers[k];
+        if (strcmp(peer->address, other->address) == 0) {
+            return invalid(error, R "Peers[%u].Address: %s stands twice (replica %d has it too)", i,
+                           peer->address, other->id);
+        }
+        if (peer->client_port == other->client_port &&
+            strcmp(peer->client_host, other->client_host) == 0 && peer->client_port != 0) {
+            return invalid(error,
+                           R "Peers[%u].ClientAddress: %s:%d stands twice (replica %d has it too)",
+                           i, peer->client_host, peer->client_port, other->id);
+        }
+    }
+    if (peer->client_port == replication->client_port &&
+        strcmp(peer->client_host, replication->client_host) == 0) {
+        return invalid(error,
+                       R "Peers[%u].ClientAddress: %s:%d is this replica's own ClientAddress", i,
+                       peer->client_host, peer->client_port);
+    }
+    return STATUS_OK;
+}
+
 static enum status check_ids(const struct server_config *config, struct error *error)
 {
     const struct replication_config *replication = &config->replication;
@@ -150,6 +177,8 @@ static enum status check_ids(const struct server_config *config, struct error *e
                                i, replication->peers[i].id);
             }
         }
+        enum status status = check_addresses(replication, i, error);
+        if (status != STATUS_OK) return status;
         if (replication->peers[i].client_port == 0) {
             return invalid(error,
                            R "Peers[%u].ClientAddress: missing (host:port where clients "

@@ -263,7 +263,7 @@ static void put_stats(const struct server *server, struct buffer *out)
     json_t *root = json_pack(
         "{s:{s:s,s:s,s:i,s:s,s:I},s:{s:I,s:I}}", "server", "name", "MoonMQ", "version",
         MOONMQ_VERSION, "protocol", 1, "host", server->config->host, "port",
-        (json_int_t)(server->listener == NULL ? 0 : listener_port(server->listener)), "connections",
+        (json_int_t)(server->listening ? listener_port(server->listener) : 0), "connections",
         "open", (json_int_t)sessions.open, "max", (json_int_t)server->connections_max);
     ASSERT(root != NULL);
     json_object_set_new(root, "topics", topics_json(server));

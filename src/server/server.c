@@ -254,13 +254,13 @@ static void node_started(void *context, enum status status, const struct error *
         fail(server, status, error);
         return;
     }
-    status = listener_new(server->loop, server->config->host, (int)server->config->port, accepted,
-                          server, &server->listener, &failure);
+    status = listener_start(server->listener, accepted, server, &failure);
     if (status != STATUS_OK) {
         error_prefix(&failure, "Server.Port");
         fail(server, status, &failure);
         return;
     }
+    server->listening = true;
     log_info(
         "listening host=%s port=%d metrics_port=%d start_ms=%lld", server->config->host,
         listener_port(server->listener), metrics_port(server->metrics),
@@ -309,12 +309,33 @@ static void on_signal(void *context, int number)
     if (server->stopping) return;
     server->stopping = true;
     log_info("stopping signal=%d", number);
-    if (server->listener == NULL) {
+    if (!server->listening) {
         loop_event_stop(server->loop);
         return;
     }
     listener_stop(server->listener);
     node_stop(server->node, node_stopped, server);
+}
+
+/* Before the group hears of this replica: one that would lead, find its port taken and leave, again
+ * and again, is worse than none. */
+static enum status reserve_ports(struct server *server, struct error *error)
+{
+    const struct server_config *config = server->config;
+    const struct replication_config *replication = &config->replication;
+    enum status status =
+        listener_reserve(server->loop, config->host, (int)config->port, &server->listener, error);
+    if (status != STATUS_OK) {
+        error_prefix(error, "Server.Port");
+        return status;
+    }
+    if (!replication->enabled) return STATUS_OK;
+    struct listener *probe;
+    status = listener_reserve(server->loop, replication->replicate_host,
+                              (int)replication->replicate_port, &probe, error);
+    if (status != STATUS_OK) error_prefix(error, "Replication");
+    listener_free(probe);
+    return status;
 }
 
 static enum status watch_signals(struct server *server, struct error *error)
@@ -355,6 +376,7 @@ static enum status set_up(struct server *server, struct error *error)
     server->stop_timer = timer_new(loop_event_interface(server->loop), stop_fire, server);
     status = executor_threads_new(server->loop, &server->executor, error);
     if (status == STATUS_OK) status = lock_data_dir(server, error);
+    if (status == STATUS_OK) status = reserve_ports(server, error);
     if (status != STATUS_OK) return status;
     make_node(server);
     status = make_front_ends(server, error);

@@ -24,7 +24,8 @@ struct server {
     struct kafka *kafka;
     struct native *native;
     struct sessions *sessions;
-    struct listener *listener;
+    struct listener *listener; /* reserved from the start, open once the node is up */
+    bool listening;
     struct metrics *metrics;
     struct file *lock;
     struct timer *stop_timer;

@@ -79,6 +79,11 @@ BAD = {
     "peer without an address": (peer(0, Address=None), ["Server.Replication.Peers[0].Address"]),
     "peer without a client address": (peer(1, ClientAddress=None), ["Server.Replication.Peers[1].ClientAddress"]),
     "unknown key of a peer": (peer(0, Adress="h:1"), ["Server.Replication.Peers[0].Adress", "Address"]),
+    "an address twice": (peer(1, Address="127.0.0.1:9105"), ["Server.Replication.Peers[1].Address", "twice"]),
+    "a client address twice": (peer(1, ClientAddress="127.0.0.1:9102"), ["Server.Replication.Peers[1].ClientAddress", "twice"]),
+    "a peer at the own client address": (peer(1, ClientAddress="127.0.0.1:9092"), ["Server.Replication.Peers[1].ClientAddress", "own"]),
+    "a port for two things": ({"Server": {"Port": 9090}}, ["Server.MetricsPort", "9090", "Server.Port"]),
+    "a hash nobody can read": ({"Auth": {"Username": "x", "PasswordHash": "secret"}}, ["Auth.PasswordHash", "moonmq hash"]),
     "unknown role": (replica(Role="boss"), ["Server.Replication.Role", "leader", "follower", "both"]),
     "more in sync than replicas": (replica(Failover={"MinInsyncReplicas": 4}), ["MinInsyncReplicas"]),
     "election maximum below the minimum": (
@@ -139,7 +144,7 @@ def test_overlay_of_the_environment_wins(tmp_path, run_moonmq):
     (tmp_path / "appsettings.Staging.json").write_text('{"Server": {"Port": "wrong"}}')
     run_moonmq("config", "check", path)
     done = run_moonmq("config", "check", path, check=False, env={"MOONMQ_ENVIRONMENT": "Staging"})
-    assert_refused(done, ["Server.Port", "integer"])
+    assert_refused(done, ["Server.Port", "integer", "appsettings.Staging.json"])
 
 
 def test_data_of_another_broker_kind_is_never_an_empty_start(tmp_path, new_group):

@@ -2,6 +2,7 @@
 import itertools
 import json
 import shutil
+import socket
 
 import pytest
 
@@ -97,6 +98,40 @@ def test_two_with_records_found_nothing_and_are_named(new_group):
              lambda: f"readyz names replica 3: {first.http('/readyz').body}")
     wait_for(lambda: any(b.status() for b in group.brokers), "status answers")
     assert group.leader_now() is None
+
+
+@pytest.mark.parametrize("listed", [(1, 2), (1, 2, 3, 4)], ids=str)
+def test_another_list_of_members_is_refused_at_start(group3, listed):
+    broker = group3.brokers[0]
+    assert broker.terminate() == 0
+    right = group3.config_of(broker)
+    wrong = json.loads(json.dumps(right))
+    wrong["Server"]["Replication"]["Peers"] = [
+        {"Id": i, "Address": f"127.0.0.1:{i}", "ClientAddress": f"127.0.0.1:{i + 10}"} for i in listed[1:]]
+    broker.write_config(wrong)
+    broker.start()
+    assert broker.expect_exit() == 78
+    last = broker.log_tail(1)
+    assert "founded with replicas 1, 2, 3" in last and ", ".join(map(str, listed)) in last
+    broker.write_config(right)
+    broker.start()
+    group3.wait_all_in_sync()
+
+
+def test_a_taken_port_is_found_before_the_group_hears_of_the_replica(group3):
+    broker = group3.brokers[0]
+    for port in (broker.client_port, broker.replicate_port, broker.metrics_port):
+        assert broker.terminate() == 0
+        with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            taken.bind(("127.0.0.1", port))
+            taken.listen()
+            broker.start()
+            assert broker.expect_exit() == 1
+        assert f"127.0.0.1:{port}" in broker.log_tail(1)
+        assert "raft_" not in broker.log_tail(3)
+        broker.start()
+        group3.wait_all_in_sync()
 
 
 # ---- restarts ----

@@ -86,6 +86,34 @@ static void taken_ports_are_named_in_the_error(void **state)
     loop_event_free(loop);
 }
 
+static void reserved_port_refuses_until_it_is_started(void **state)
+{
+    (void)state;
+    struct loop_event *loop = fixture_loop();
+    struct accepted accepted = {0};
+    struct listener *listener, *second;
+    assert_int_equal(listener_reserve(loop, "127.0.0.1", 0, &listener, NULL), STATUS_OK);
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)listener_port(listener)),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int early = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(early, (struct sockaddr *)&address, sizeof(address)), -1);
+    assert_int_equal(errno, ECONNREFUSED);
+    close(early);
+    /* Another that only reserved it loses when it starts. */
+    assert_int_equal(listener_reserve(loop, "127.0.0.1", listener_port(listener), &second, NULL),
+                     STATUS_OK);
+    assert_int_equal(listener_start(listener, accept_it, &accepted, NULL), STATUS_OK);
+    assert_int_equal(listener_start(second, accept_it, &accepted, NULL), STATUS_EXISTS);
+    int fd = fixture_connect(listener_port(listener));
+    LOOP_UNTIL(loop, accepted.count == 1);
+    close_all(&accepted);
+    close(fd);
+    listener_free(second);
+    listener_free(listener);
+    loop_event_free(loop);
+}
+
 static void stopped_listener_lets_them_wait(void **state)
 {
     (void)state;
@@ -166,6 +194,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connections_are_handed_out_configured),
         cmocka_unit_test(taken_ports_are_named_in_the_error),
+        cmocka_unit_test(reserved_port_refuses_until_it_is_started),
         cmocka_unit_test(stopped_listener_lets_them_wait),
         cmocka_unit_test(callback_may_free_the_listener),
         cmocka_unit_test(lack_of_descriptors_is_waited_out_without_spinning),

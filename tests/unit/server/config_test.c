@@ -131,6 +131,19 @@ static const struct {
     {"{\"Logging\":{\"Level\":\"LOUD\"}}", "Logging.Level", "DEBUG"},
     {"{\"Auth\":{\"Username\":\"a\"}}", "Auth", "PasswordHash"},
     {"{\"Auth\":{\"Password\":\"a\"}}", "Auth.Username", "missing"},
+    {"{\"Auth\":{\"Username\":\"a\",\"PasswordHash\":\"x\"}}", "Auth.PasswordHash", "moonmq hash"},
+    {"{\"Server\":{\"MetricsPort\":9092,\"Port\":9092}}", "Server.MetricsPort", "Server.Port"},
+    {"{\"Server\":{\"Port\":1,\"Replication\":{" GROUP "," PEERS ",\"Failover\":true,"
+     "\"ReplicatePort\":1}}}",
+     "ReplicatePort", "Server.Port"},
+    {"{\"Server\":{\"Replication\":{" GROUP ",\"Failover\":true,\"Peers\":[{\"Id\":2,\"Address\":"
+     "\"h:1\",\"ClientAddress\":\"h:4\"},{\"Id\":3,\"Address\":\"h:1\",\"ClientAddress\":\"h:5\"}]"
+     "}}}",
+     "Peers[1].Address", "twice"},
+    {"{\"Server\":{\"Replication\":{" GROUP ",\"Failover\":true,\"Peers\":[{\"Id\":2,\"Address\":"
+     "\"h:1\",\"ClientAddress\":\"h:4\"},{\"Id\":3,\"Address\":\"h:2\",\"ClientAddress\":\"h:4\"}]"
+     "}}}",
+     "Peers[1].ClientAddress", "twice"},
     {"{\"Server\":{\"Replication\":{" GROUP "," PEERS "}}}", "Failover", "static mode"},
     {"{\"Server\":{\"Replication\":{" GROUP ",\"Failover\":true}}}", "Peers", "missing"},
     {"{\"Server\":{\"Replication\":{\"Enabled\":true,\"ReplicatePort\":1," PEERS
@@ -216,6 +229,9 @@ static void overlay_beside_the_file_merges_objects_and_replaces_the_rest(void **
     write_text(over, "{\"Server\":{\"Port\":}}");
     assert_int_equal(config_load(base, "Night", &config, &error), STATUS_INVALID_CONFIG);
     assert_non_null(strstr(error.text, "line 1"));
+    write_text(over, "{\"Server\":{\"Port\":true}}");
+    assert_int_equal(config_load(base, "Night", &config, &error), STATUS_INVALID_CONFIG);
+    assert_non_null(strstr(error.text, over));
     remove(base);
     assert_int_equal(config_load(base, "Day", &config, &error), STATUS_INVALID_CONFIG);
     assert_non_null(strstr(error.text, "--config"));
