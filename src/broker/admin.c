@@ -151,7 +151,7 @@ static enum status check_create(struct broker *broker, struct admin_change *chan
                          "%s: names beginning with __ are the broker's own", change->topic);
     }
     if (catalog_find(broker, change->topic, bytes) != NULL) {
-        return error_set(error, STATUS_EXISTS, "topic %s exists", change->topic);
+        return error_set(error, STATUS_EXISTS, "topic exists: %s", change->topic);
     }
     if (change->partitions == 0) change->partitions = broker->settings.default_partitions;
     if (change->partitions > TOPIC_PARTITIONS_MAX) {

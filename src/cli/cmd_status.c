@@ -206,7 +206,8 @@ int cmd_status(int argc, char **argv)
         .parser = parse_argument,
         .children = children,
         .doc = "Show the replication group: who leads, who is in sync, who lags. Asks every broker "
-               "that --bootstrap names.\n\nExit code 0 if a leader serves, else 1.\v"
+               "that --bootstrap names, and those that these know of.\n\nExit code 0 if a leader "
+               "serves, else 1.\v"
                "  moonmq status --bootstrap broker-1:9092,broker-2:9092,broker-3:9092",
     };
     struct status_arguments arguments;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "broker/topic_config.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -105,6 +106,22 @@ static int finish(struct moonmq_client *client, int code, const struct moonmq_er
 
 /* ---- create ---- */
 
+/* Before the topic is there: one without the settings it was wanted with is in the way. */
+static bool settings_are_valid(const struct topic_arguments *arguments)
+{
+    struct topic_config config;
+    struct error error;
+    enum status status = STATUS_OK;
+    topic_config_init(&config);
+    for (size_t i = 0; i < arguments->entry_count && status == STATUS_OK; i++) {
+        status = topic_config_set(&config, arguments->entries[i].key, arguments->entries[i].value,
+                                  &error);
+    }
+    topic_config_deinit(&config);
+    if (status != STATUS_OK) cli_fail_text("%s: not created: %s", arguments->topic, error.text);
+    return status == STATUS_OK;
+}
+
 static int topic_create(int argc, char **argv)
 {
     static const struct argp_option options[] = {
@@ -121,6 +138,10 @@ static int topic_create(int argc, char **argv)
               "  moonmq topic create orders --partitions 6 --config retention.ms=604800000",
               argc, argv, &arguments);
     if (client == NULL) return CLI_FAILED;
+    if (!settings_are_valid(&arguments)) {
+        moonmq_client_free(client);
+        return CLI_FAILED;
+    }
     int code = moonmq_create_topic(client, arguments.topic, arguments.partitions, &error);
     if (code == MOONMQ_INTERNAL && arguments.if_not_exists &&
         strstr(error.text, "topic exists") != NULL) {

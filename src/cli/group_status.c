@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 /* A broker that hangs must not keep the others' answers back for long. */
 #define ASK_TIMEOUT_MS 2000
 
@@ -21,7 +23,7 @@ static void ask_one(const struct cli_options *options, const char *host,
     client_options.connect_timeout_ms = ASK_TIMEOUT_MS;
     client_options.request_timeout_ms = ASK_TIMEOUT_MS;
     client_options.any_replica = true;
-    replica->address = host;
+    snprintf(replica->address, sizeof(replica->address), "%s", host);
     int code = moonmq_client_new(&client_options, &client, &error);
     if (code == MOONMQ_OK) {
         code = moonmq_status(client, &text, &error);
@@ -46,16 +48,43 @@ static json_int_t epoch_of(const json_t *status)
     return json_integer_value(json_object_get(status, "epoch"));
 }
 
+static void add_one(const struct cli_options *options, const char *host, struct group_status *group)
+{
+    struct replica_status *replica = &group->replicas[group->count++];
+    ask_one(options, host, replica);
+    if (!json_is_true(json_object_get(replica->status, "serving"))) return;
+    /* Of two that believe so, the one of the later epoch is right. */
+    if (group->leader == NULL || epoch_of(replica->status) > epoch_of(group->leader)) {
+        group->leader = replica->status;
+    }
+}
+
+static bool is_known(const struct group_status *group, const json_t *member)
+{
+    const char *address = json_string_value(json_object_get(member, "client_address"));
+    for (size_t i = 0; i < group->count; i++) {
+        const struct replica_status *replica = &group->replicas[i];
+        if (address == NULL || strcmp(replica->address, address) == 0) return true;
+        if (replica->status != NULL &&
+            json_equal(json_object_get(replica->status, "id"), json_object_get(member, "id"))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void group_status_ask(const struct cli_options *options, struct group_status *out)
 {
-    *out = (struct group_status){.count = options->host_count};
-    for (size_t i = 0; i < out->count; i++) {
-        ask_one(options, options->hosts[i], &out->replicas[i]);
-        const json_t *status = out->replicas[i].status;
-        if (!json_is_true(json_object_get(status, "serving"))) continue;
-        /* Of two that believe so, the one of the later epoch is right. */
-        if (out->leader == NULL || epoch_of(status) > epoch_of(out->leader)) {
-            out->leader = status;
+    *out = (struct group_status){0};
+    for (size_t i = 0; i < options->host_count; i++)
+        add_one(options, options->hosts[i], out);
+    for (size_t i = 0; i < options->host_count; i++) {
+        size_t index;
+        json_t *member;
+        json_array_foreach(json_object_get(out->replicas[i].status, "members"), index, member)
+        {
+            if (out->count == ARRAY_COUNT(out->replicas) || is_known(out, member)) continue;
+            add_one(options, json_string_value(json_object_get(member, "client_address")), out);
         }
     }
 }

@@ -1,4 +1,5 @@
-/* group_status.h: asking every broker of the list for its view of the group. */
+/* group_status.h: asking every broker for its view of the group: those that --bootstrap names, and
+ * those that these know of. */
 #ifndef MOONMQ_CLI_GROUP_STATUS_H
 #define MOONMQ_CLI_GROUP_STATUS_H
 
@@ -8,9 +9,9 @@
 #include "cli/options.h"
 
 struct replica_status {
-    const char *address; /* borrowed from the options */
-    json_t *status;      /* NULL: no answer */
-    char error[512];     /* why not */
+    char address[272];
+    json_t *status;  /* NULL: no answer */
+    char error[512]; /* why not */
 };
 struct group_status {
     struct replica_status replicas[CLI_HOSTS_MAX];

@@ -16,13 +16,26 @@ static char *copy_slice(struct slice text)
 
 /* ---- changes ---- */
 
+/* *repeated, if not NULL: an earlier sending of it may have done what this one was refused for. */
 static int change_topic(struct moonmq_client *client, uint8_t opcode, const char *topic,
-                        const void *message, struct moonmq_error *error)
+                        const void *message, bool *repeated, struct moonmq_error *error)
 {
     int code = client_check_topic(topic, error);
     if (code != MOONMQ_OK) return code;
     struct call call = {.reply_opcode = WIRE_OK};
-    return client_call(client, opcode, message, &call, false, error);
+    code = client_call(client, opcode, message, &call, false, error);
+    if (repeated != NULL) *repeated = call.repeated;
+    return code;
+}
+
+static bool has_partitions(struct moonmq_client *client, const char *topic, uint32_t partitions)
+{
+    struct moonmq_topic *description = NULL;
+    struct moonmq_error ignored;
+    if (moonmq_describe_topic(client, topic, &description, &ignored) != MOONMQ_OK) return false;
+    bool equal = description->partitions == partitions;
+    moonmq_topic_free(description);
+    return equal;
 }
 
 int moonmq_create_topic(struct moonmq_client *client, const char *topic, uint32_t partitions,
@@ -34,13 +47,23 @@ int moonmq_create_topic(struct moonmq_client *client, const char *topic, uint32_
     }
     struct wire_topic_count message = {.name = wire_text(topic == NULL ? "" : topic),
                                        .partitions = partitions};
-    return change_topic(client, WIRE_CREATE_TOPIC, topic, &message, error);
+    bool repeated = false;
+    struct moonmq_error why = {.code = MOONMQ_OK};
+    int code = change_topic(client, WIRE_CREATE_TOPIC, topic, &message, &repeated, &why);
+    bool made_before = code == MOONMQ_INTERNAL && repeated &&
+                       strstr(why.text, "topic exists") != NULL &&
+                       has_partitions(client, topic, partitions);
+    if (made_before) return MOONMQ_OK;
+    if (code != MOONMQ_OK && error != NULL) *error = why;
+    return code;
 }
 
 int moonmq_delete_topic(struct moonmq_client *client, const char *topic, struct moonmq_error *error)
 {
     struct wire_text_message message = {.text = wire_text(topic == NULL ? "" : topic)};
-    return change_topic(client, WIRE_DELETE_TOPIC, topic, &message, error);
+    bool repeated = false;
+    int code = change_topic(client, WIRE_DELETE_TOPIC, topic, &message, &repeated, error);
+    return code == MOONMQ_TOPIC_MISSING && repeated ? MOONMQ_OK : code;
 }
 
 int moonmq_grow_topic(struct moonmq_client *client, const char *topic, uint32_t partitions,
@@ -48,7 +71,7 @@ int moonmq_grow_topic(struct moonmq_client *client, const char *topic, uint32_t 
 {
     struct wire_topic_count message = {.name = wire_text(topic == NULL ? "" : topic),
                                        .partitions = partitions};
-    return change_topic(client, WIRE_CREATE_PARTITIONS, topic, &message, error);
+    return change_topic(client, WIRE_CREATE_PARTITIONS, topic, &message, NULL, error);
 }
 
 static int check_entries(const struct moonmq_config_entry *entries, size_t count,
@@ -87,7 +110,7 @@ int moonmq_alter_topic(struct moonmq_client *client, const char *topic,
     };
     code = buffer_failed(&items)
                ? no_memory(error)
-               : change_topic(client, WIRE_ALTER_TOPIC_CONFIG, topic, &message, error);
+               : change_topic(client, WIRE_ALTER_TOPIC_CONFIG, topic, &message, NULL, error);
     buffer_deinit(&items);
     return code;
 }

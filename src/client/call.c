@@ -25,8 +25,8 @@ int client_call_once(struct moonmq_client *client, uint8_t opcode, const void *m
     return call->done ? call->code : code;
 }
 
-/* May the request be sent once more? A not-leader answer says that nothing was done; a connection
- * that broke before the answer says nothing. */
+/* May the request be sent once more? A not-leader answer says that nothing was done, or that who
+ * led does not know what became of it; a connection that broke before the answer says nothing. */
 static bool may_repeat(const struct moonmq_client *client, const struct call *call, int code,
                        bool repeatable)
 {
@@ -49,8 +49,11 @@ int client_call(struct moonmq_client *client, uint8_t opcode, const void *messag
             if (code == MOONMQ_NOT_LEADER && client->stream.descriptor >= 0) {
                 client_drop_connection(client, &why);
             }
-            if (may_repeat(client, call, code, repeatable) && client_stream_now_us() < deadline_us)
+            if (may_repeat(client, call, code, repeatable) &&
+                client_stream_now_us() < deadline_us) {
+                call->repeated = true;
                 continue;
+            }
         }
         if (code != MOONMQ_OK && error != NULL) *error = why;
         return code;

@@ -31,6 +31,7 @@ struct call {
     client_stream_frame_fn take;
     void *context;
     bool done;
+    bool repeated; /* sent more than once: an earlier one may have been carried out */
     int code;
 };
 

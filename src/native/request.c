@@ -187,7 +187,7 @@ void native_fail_status(struct native_request *request, enum status status,
         return;
     }
     const char *text = error != NULL && error->text[0] != '\0' ? error->text : status_text(status);
-    native_fail(request, code, "%s%s", status == STATUS_EXISTS ? "topic exists: " : "", text);
+    native_fail(request, code, "%s", text);
 }
 
 bool native_topic_text(struct slice name, char text[WIRE_TOPIC_BYTES_MAX + 1])

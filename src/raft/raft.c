@@ -275,9 +275,12 @@ static void raft_note_speaker(struct raft *raft, const struct raft_sender *sende
     if (peer == NULL || member == NULL || uuid_is_none(&member->incarnation)) return;
     if (!uuid_equal(&member->incarnation, &sender->incarnation)) {
         peer->other_heard_us = raft->now_us;
+        peer->other_incarnation = sender->incarnation;
         return;
     }
     peer->recorded_heard_us = raft->now_us;
+    /* The other one may be on record since: it came after a wipe, and is alone. */
+    if (uuid_equal(&peer->other_incarnation, &sender->incarnation)) return;
     if (raft->now_us - peer->other_heard_us < raft->options.follower_gone_us) {
         peer->other_heard_us = RAFT_TIME_LONG_AGO;
         raft_alarm(raft, RAFT_ALARM_WRONG_REPLICA, sender->id, "");

@@ -54,8 +54,9 @@ struct raft_peer {
     bool holds_records;
     struct uuid group;
     struct uuid incarnation;
-    int64_t recorded_heard_us; /* the incarnation on record spoke */
-    int64_t other_heard_us;    /* another one did */
+    int64_t recorded_heard_us;     /* the incarnation on record spoke */
+    int64_t other_heard_us;        /* an incarnation not on record spoke */
+    struct uuid other_incarnation; /* that one */
     /* Connections. */
     bool control_open;
     bool control_refused;

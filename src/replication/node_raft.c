@@ -147,8 +147,28 @@ static void alarm(struct node *node, const struct raft_action *action)
         [RAFT_ALARM_DISK] = ALARM_SYNC_FAILED,
         [RAFT_ALARM_CONFLICT] = ALARM_OTHER,
     };
-    char text[160];
-    snprintf(text, sizeof(text), "raft: replica %d %s", action->alarm.replica, action->alarm.text);
+    int32_t replica = action->alarm.replica;
+    char text[160] = "";
+    switch (action->alarm.alarm) {
+    case RAFT_ALARM_UNKNOWN_ENTRY:
+        snprintf(text, sizeof(text),
+                 "the Raft log holds an entry of kind \"%s\", which this version does not know: "
+                 "nothing after it is applied",
+                 action->alarm.text);
+        break;
+    case RAFT_ALARM_WRONG_REPLICA:
+        snprintf(text, sizeof(text),
+                 "two hosts speak as replica %d: each needs a ReplicaId of its own", replica);
+        break;
+    case RAFT_ALARM_DISK:
+        snprintf(text, sizeof(text), "%s cannot be written: replica %d does not vote", RAFT_FILE,
+                 replica);
+        break;
+    case RAFT_ALARM_CONFLICT:
+        snprintf(text, sizeof(text), "replica %d sent Raft entries that deny committed ones",
+                 replica);
+        break;
+    }
     node_raise_alarm(node, kinds[action->alarm.alarm], text);
 }
 

@@ -73,6 +73,19 @@ def test_status_shows_the_group(group3, run_moonmq):
     assert "2 in sync of 3" in run_moonmq("status", "--bootstrap", group3.bootstrap, check=False).stdout
 
 
+def test_status_finds_the_leader_through_any_replica(group3, run_moonmq):
+    leader = group3.wait_all_in_sync()
+    for broker in group3.brokers:
+        done = run_moonmq("status", "--bootstrap", broker.client_address)
+        assert f"leader {leader.id}" in done.stdout and "3 in sync of 3" in done.stdout
+
+
+def test_topic_with_a_bad_setting_is_not_created(group3, run_moonmq):
+    done = run_moonmq("topic", "create", "t", "--config", "retention.ms=soon", "--bootstrap", group3.bootstrap, check=False)
+    assert done.returncode == 1 and "retention.ms" in done.stderr and "not created" in done.stderr
+    assert run_moonmq("topic", "list", "--bootstrap", group3.bootstrap).stdout == ""
+
+
 def test_transfer_goes_where_it_was_sent(group3, run_moonmq):
     for _ in range(2):
         for broker in group3.brokers:

@@ -318,6 +318,27 @@ static void incarnation_is_recorded_once_the_old_one_is_silent(void **state)
     rig_free(rig);
 }
 
+static void wiped_replica_that_is_recorded_anew_raises_none(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_member();
+    rig_serve(rig);
+    settle(rig);
+    struct raft_sender wiped = rig_sender(3);
+    wiped.incarnation = rig_uuid(33);
+    rig_wait(rig, 550 * RIG_MS);
+    settle(rig);
+    rig_hello(rig, wiped, true);
+    assert_int_equal(rig_try(rig, propose_incarnation(3, 33)), STATUS_OK);
+    while (rig_answer_append(rig, rig_sender(2), true))
+        continue;
+    settle(rig);
+    assert_true(raft_counts(rig->raft, 3, &wiped.incarnation));
+    rig_hello(rig, wiped, true);
+    assert_null(rig_find(rig, RAFT_ACTION_ALARM));
+    rig_free(rig);
+}
+
 static void two_hosts_under_one_id_raise_an_alarm(void **state)
 {
     (void)state;
@@ -747,6 +768,7 @@ int main(void)
         cmocka_unit_test(isr_changes_by_one_and_keeps_the_minimum_and_the_leader),
         cmocka_unit_test(expansion_waits_until_the_replica_holds_the_log),
         cmocka_unit_test(incarnation_is_recorded_once_the_old_one_is_silent),
+        cmocka_unit_test(wiped_replica_that_is_recorded_anew_raises_none),
         cmocka_unit_test(two_hosts_under_one_id_raise_an_alarm),
         cmocka_unit_test(change_that_does_not_commit_in_time_ends_a_leadership),
         cmocka_unit_test(nothing_is_proposed_before_the_claim_committed),
