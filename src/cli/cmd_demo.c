@@ -5,10 +5,12 @@
  * replicas and watch: who was killed is started again after a moment. DIR/replica-N.pid holds the
  * process to kill. Ctrl-C stops all of them. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -250,17 +252,18 @@ static bool restart_awaited(const struct demo *demo)
     return false;
 }
 
-/* Until a signal asks to stop, or nothing is left to wait for. All signals are taken here, so that
- * none falls between a look and a wait. */
-static void run_until_asked(struct demo *demo, const sigset_t *signals)
+/* Until a signal asks to stop; false: nothing is left to wait for. All signals are taken here, so
+ * that none falls between a look and a wait. */
+static bool run_until_asked(struct demo *demo, const sigset_t *signals)
 {
     const struct timespec tick = {.tv_nsec = 200000000};
     while (living(demo) > 0 || restart_awaited(demo)) {
         int number = sigtimedwait(signals, NULL, &tick);
-        if (number == SIGINT || number == SIGTERM) return;
+        if (number == SIGINT || number == SIGTERM) return true;
         reap(demo, false);
         restart_due(demo);
     }
+    return false;
 }
 
 static void stop_all(struct demo *demo, const sigset_t *signals)
@@ -290,6 +293,22 @@ static int choose_dir(struct demo *demo)
     return CLI_FAILED;
 }
 
+/* Two demos on one directory would write over each other's files. The replicas inherit the lock:
+ * it ends with the last of them. */
+static int lock_dir(const struct demo *demo)
+{
+    char path[4200];
+    snprintf(path, sizeof(path), "%s/demo.lock", demo->dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) return CLI_OK;
+    fprintf(stderr,
+            errno == EWOULDBLOCK
+                ? "moonmq demo: another demo runs in %s (stop it, or name another --dir)\n"
+                : "moonmq demo: %s cannot be written to (name another --dir)\n",
+            demo->dir);
+    return CLI_FAILED;
+}
+
 int cmd_demo(int argc, char **argv)
 {
     static const struct argp_option argp_options[] = {
@@ -307,7 +326,7 @@ int cmd_demo(int argc, char **argv)
     static struct demo demo;
     demo.options = (struct demo_options){.replicas = 3};
     cli_parse(&argp, argc, argv, &demo.options);
-    if (choose_dir(&demo) != CLI_OK) return CLI_FAILED;
+    if (choose_dir(&demo) != CLI_OK || lock_dir(&demo) != CLI_OK) return CLI_FAILED;
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
@@ -319,7 +338,7 @@ int cmd_demo(int argc, char **argv)
         code = start_one(&demo, i);
     if (code == CLI_OK) {
         print_hints(&demo);
-        run_until_asked(&demo, &signals);
+        if (!run_until_asked(&demo, &signals)) code = CLI_FAILED;
     }
     stop_all(&demo, &signals);
     return code;
