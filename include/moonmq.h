@@ -31,7 +31,13 @@
  * MOONMQ_NOT_LEADER, and the application makes a new client. With reconnect_ms_max the client looks
  * for the leader again for that long, and then: reads and fetches are repeated; records that were
  * not acknowledged are sent again, so that each arrives at least once, perhaps twice; changes
- * (topics, commits, transfers) are repeated only if the broker said that it had not done them.   */
+ * (topics, commits, transfers) are repeated only if the broker said that it had not done them.
+ *
+ * Order. A partition has the records of moonmq_produce_async() in the order in which they were
+ * queued, also when some had to be sent again: such records may be there twice, but no record's
+ * first copy comes before that of an earlier one. (With reconnect_ms_max; without it, and for a
+ * record whose delivery failed, the gap is the application's.) The calls that wait do not wait for
+ * queued records: moonmq_flush() first where the order between them matters. */
 #ifndef MOONMQ_H
 #define MOONMQ_H
 
@@ -139,7 +145,7 @@ struct moonmq_ack {
     int64_t offset;
 };
 struct moonmq_message {
-    const void *key; /* NULL or 0 bytes: no key, the broker spreads */
+    const void *key; /* NULL or 0 bytes: no key, all such records of a batch go to one partition */
     size_t key_bytes;
     const void *value;
     size_t value_bytes;

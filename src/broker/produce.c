@@ -21,6 +21,9 @@ void produce_finish(struct produce *produce, enum status status)
     shared_bytes_unref(produce->batch);
     produce->batch = NULL;
     produce->status = status;
+    if (status != STATUS_OK && !produce->appended && produce->chain != NULL) {
+        produce->chain->broken = true;
+    }
     if (status != STATUS_OK) {
         produce->base_offset = -1;
         produce->log_append_time_ms = -1;
@@ -189,6 +192,9 @@ static enum status produce_try(struct broker *broker, struct produce *produce)
         return produce_take_duplicate(broker, produce, &verdict);
     }
     if (produce->mistimed) return STATUS_INVALID_TIMESTAMP;
+    if (produce->chain != NULL && produce->chain->broken) {
+        return error_set(&produce->error, STATUS_CANCELLED, "a batch before it was refused");
+    }
     /* Before what is wrong with the sequence: batches behind one that was refused for want of
      * replicas are refused for the same reason, not called out of order. */
     if (produce->acks == ACKS_ALL) status = check_in_sync(broker, partition, &produce->error);

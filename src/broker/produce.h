@@ -20,6 +20,13 @@ typedef void (*produce_fn)(void *context, struct produce *produce);
 
 enum produce_acks { ACKS_NONE = 0, ACKS_LEADER = 1, ACKS_ALL = -1 };
 
+/* Batches of one sender that must not overtake each other. When one of them is refused, those of
+ * them that are not appended yet are refused too (STATUS_CANCELLED), until the sender begins anew:
+ * what it sends again would otherwise land behind what it sent later. Zeroed to begin. */
+struct produce_chain {
+    bool broken;
+};
+
 /* Embedded in the front end's request; untouched by it between call and `done`. */
 struct produce {
     /* in */
@@ -28,9 +35,10 @@ struct produce {
     enum produce_acks acks;
     int64_t timeout_us; /* the smaller of it and AckTimeout is used; 0: AckTimeout */
     bool allow_zstd;
-    bool internal;             /* by the broker itself: internal topics allowed */
-    enum producer_rules rules; /* how its sequences are judged; 0 = Kafka's */
-    produce_fn done;           /* exactly once; may be called before broker_produce() returns */
+    bool internal;               /* by the broker itself: internal topics allowed */
+    enum producer_rules rules;   /* how its sequences are judged; 0 = Kafka's */
+    struct produce_chain *chain; /* NULL: it stands alone; borrowed until `done` */
+    produce_fn done;             /* exactly once; may be called before broker_produce() returns */
     void *context;
     /* out */
     enum status status;

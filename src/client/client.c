@@ -104,6 +104,7 @@ int moonmq_client_new(const struct moonmq_options *options, struct moonmq_client
     struct random random;
     random_seed_from_system(&random);
     random_bytes(&random, client->id_prefix, sizeof(client->id_prefix));
+    client->next_spread = (uint32_t)random_u64(&random);
     code = copy_texts(client, options, error);
     if (code == MOONMQ_OK) code = copy_hosts(client, options, error);
     if (code == MOONMQ_OK) {
@@ -166,6 +167,11 @@ struct wire_id client_next_id(struct moonmq_client *client)
     memcpy(id.bytes, client->id_prefix, sizeof(client->id_prefix));
     store_u64(id.bytes + sizeof(client->id_prefix), ++client->next_id);
     return id;
+}
+
+uint32_t client_next_spread(struct moonmq_client *client)
+{
+    return client->next_spread++;
 }
 
 int client_decode(const struct wire_frame *frame, union wire_message *message,

@@ -50,11 +50,15 @@ struct moonmq_client {
     int64_t lost_at_us;         /* 0: connected, or never was */
     uint8_t id_prefix[8];       /* random; with next_id a correlation id that is never zero */
     uint64_t next_id;
+    uint32_t next_spread;
     struct call *call; /* the one in progress, or NULL */
     struct client_producer producer;
 };
 
 struct wire_id client_next_id(struct moonmq_client *client);
+
+/* For the next batch: each partition's turn comes; the first is random. */
+uint32_t client_next_spread(struct moonmq_client *client);
 
 /* One client_stream_pump() with this client's dispatch. A zero-id ERROR closes the stream and is
  * returned.

@@ -117,6 +117,8 @@ int moonmq_produce_batch(struct moonmq_client *client, const char *topic,
         struct wire_produce_batch batch = {
             .topic = wire_text(topic),
             .records = {.count = (uint32_t)count, .items = buffer_slice(&items)},
+            .has_spread = true,
+            .spread = client_next_spread(client),
         };
         struct batch_answer answer = {.acks = acks, .count = count};
         struct call call = {

@@ -24,6 +24,7 @@ struct flight {
     struct flight *next;
     enum flight_state state;
     char *topic;
+    uint32_t spread;     /* where its records without key go, however often it is sent */
     struct buffer items; /* encoded records */
     size_t items_at;     /* those before are delivered */
     struct record_slot *slots;
@@ -31,6 +32,7 @@ struct flight {
     struct wire_id id;     /* valid while SENT */
     int64_t ready_at_us;   /* valid while READY */
     int64_t refused_at_us; /* of the first refusal in a row; 0: none */
+    bool in_doubt;         /* refused last, and not because one before it was */
 };
 
 void client_producer_init(struct client_producer *producer, const struct moonmq_options *options)
@@ -70,11 +72,13 @@ bool client_producer_has_room(const struct client_producer *producer)
     return producer->last != NULL && producer->last->state == FLIGHT_FILLING;
 }
 
-static struct flight *flight_new(struct client_producer *producer, const char *topic)
+static struct flight *flight_new(struct client_producer *producer, const char *topic,
+                                 uint32_t spread)
 {
     struct flight *flight = calloc(1, sizeof(*flight));
     if (flight == NULL) return NULL;
     buffer_init(&flight->items, 0);
+    flight->spread = spread;
     flight->topic = strdup(topic);
     if (flight->topic == NULL) {
         flight_free(flight);
@@ -131,7 +135,8 @@ int client_producer_add(struct moonmq_client *client, const char *topic,
     size_t record_bytes = 8 + message->key_bytes + message->value_bytes;
     if (!flight_takes(producer, producer->last, topic, record_bytes)) {
         client_producer_seal(producer);
-        if (flight_new(producer, topic) == NULL) return no_memory(error);
+        if (flight_new(producer, topic, client_next_spread(client)) == NULL)
+            return no_memory(error);
     }
     struct flight *flight = producer->last;
     size_t before = flight->items.bytes;
@@ -157,13 +162,52 @@ int client_producer_add(struct moonmq_client *client, const char *topic,
 
 /* ---- sending ---- */
 
-static void flight_send(struct moonmq_client *client, struct flight *flight)
+/* What the other batches of its topic mean for a batch. */
+struct neighbours {
+    bool doubt_before; /* one before it is not sent, or was refused and has not passed since */
+    bool sent_before, sent_behind; /* one is on its way */
+};
+
+static struct neighbours neighbours_of(const struct client_producer *producer,
+                                       const struct flight *flight)
+{
+    struct neighbours found = {0};
+    bool before = true;
+    for (const struct flight *other = producer->first; other != NULL; other = other->next) {
+        if (other == flight) {
+            before = false;
+            continue;
+        }
+        if (strcmp(other->topic, flight->topic) != 0) continue;
+        bool sent = other->state == FLIGHT_SENT;
+        if (!before) {
+            found.sent_behind |= sent;
+        } else {
+            found.sent_before |= sent;
+            found.doubt_before |= !sent || other->in_doubt;
+        }
+    }
+    return found;
+}
+
+/* Who sends again by itself keeps the order by itself. Otherwise a refusal is the application's
+ * business, and no reason to refuse what is behind it. */
+static uint8_t order_flags(const struct moonmq_client *client, bool behind_others)
+{
+    if (client->reconnect_us_max == 0) return 0;
+    return behind_others ? WIRE_BATCH_ORDERED : WIRE_BATCH_ORDERED | WIRE_BATCH_FIRST;
+}
+
+static void flight_send(struct moonmq_client *client, struct flight *flight, uint8_t flags)
 {
     struct wire_produce_batch batch = {
+        .flags = flags,
         .topic = wire_text(flight->topic),
         .records = {.count = flight->slot_count - flight->delivered,
                     .items = {flight->items.data + flight->items_at,
                               flight->items.bytes - flight->items_at}},
+        .has_spread = true,
+        .spread = flight->spread,
     };
     flight->id = client_next_id(client);
     flight->state = FLIGHT_SENT;
@@ -177,12 +221,16 @@ int64_t client_producer_send(struct moonmq_client *client)
     int64_t now_us = client_stream_now_us();
     for (struct flight *flight = client->producer.first; flight != NULL; flight = flight->next) {
         if (flight->state != FLIGHT_READY) continue;
+        struct neighbours neighbours = neighbours_of(&client->producer, flight);
+        /* Those on their way behind a refused one will be refused with it. Sent before that is
+         * known, this one would make them count again (FIRST), or be refused with them. */
+        if (neighbours.doubt_before || neighbours.sent_behind) continue;
         if (flight->ready_at_us > now_us) {
             if (flight->ready_at_us < next_us) next_us = flight->ready_at_us;
             continue;
         }
         if (client_stream_unsent(&client->stream) > UNSENT_BYTES_MAX) break;
-        flight_send(client, flight);
+        flight_send(client, flight, order_flags(client, neighbours.sent_before));
     }
     return next_us;
 }
@@ -237,7 +285,11 @@ static void flight_refused(struct moonmq_client *client, struct flight *flight,
         flight_fail(&client->producer, flight, why);
         return;
     }
-    snprintf(client->producer.refusal, sizeof(client->producer.refusal), "%s", why->text);
+    /* Of those refused because one before them was, that one has the reason. */
+    flight->in_doubt = !neighbours_of(&client->producer, flight).doubt_before;
+    if (flight->in_doubt) {
+        snprintf(client->producer.refusal, sizeof(client->producer.refusal), "%s", why->text);
+    }
     flight->state = FLIGHT_READY;
     flight->ready_at_us = why->code == MOONMQ_NOT_LEADER ? now_us : now_us + RETRY_PAUSE_US;
 }
@@ -280,6 +332,7 @@ static int flight_take_ack(struct moonmq_client *client, struct flight *flight,
     }
     if (counts && ack->acks.count > 0) {
         flight->refused_at_us = 0;
+        flight->in_doubt = false;
         client->producer.refusal[0] = '\0';
     }
     if (flight->delivered == flight->slot_count) {

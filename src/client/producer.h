@@ -3,7 +3,12 @@
  *
  * A batch is FILLING (at most one, the last), READY (to be sent, at once or after a pause), or
  * SENT. A lost connection makes SENT ones READY again; so does a refusal that may pass. A batch
- * leaves the list when each of its records had its delivery function called. */
+ * leaves the list when each of its records had its delivery function called.
+ *
+ * Order. Batches of a topic are taken in the order of the list, however often they are sent: those
+ * on their way behind a refused one are refused with it (ORDERED, native/wire.h), and none is sent
+ * while one before it is not, or was refused and has not passed since. So records are there at
+ * least once, and their first copies in order. */
 #ifndef MOONMQ_CLIENT_PRODUCER_H
 #define MOONMQ_CLIENT_PRODUCER_H
 

@@ -66,6 +66,7 @@ void native_connection_free(struct native_connection *connection)
     DL_DELETE(native->connections, connection);
     native->stats.connections_open--;
     native_session_free(connection->session);
+    ordered_topics_free(&connection->ordered);
     timer_free(connection->timer);
     buffer_deinit(&connection->out);
     free(connection->peer_host);

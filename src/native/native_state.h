@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "io/loop.h"
 #include "native/connection.h"
+#include "native/ordered.h"
 #include "native/partitioner.h"
 #include "native/password.h"
 #include "native/request.h"
@@ -31,6 +32,7 @@ struct native_connection {
     enum native_state state;
     bool is_operator;               /* HELLO said so: may ask any replica for its status */
     struct native_session *session; /* fetch_session.c; NULL: nothing was fetched for a group */
+    struct ordered_topic *ordered;  /* ordered.h: topics with ordered batches under way */
 
     /* Requests in order of arrival; the queued ones are the last. */
     struct native_request *requests;

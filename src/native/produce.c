@@ -4,7 +4,8 @@
  * one batch, or several if the topic's max.message.bytes asks for it. The batches of a request
  * succeed or fail one by one; the answer acknowledges the records up to the first of a failed
  * batch. What lies behind that may have been appended nevertheless: a client that sends it again
- * may double it (4.4). */
+ * may double it (4.4). It does not disorder it: behind a refused batch, nothing more of the request
+ * is appended, nor of those after it that the client wants in order (ordered.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,8 +39,14 @@ struct produce_work {
     uint32_t record_count;
     int32_t *latest; /* while building: a partition's open part, or -1 */
     uint32_t partition_count;
+    bool has_spread; /* the client says where records without key go */
+    uint32_t spread;
     uint32_t open; /* batches without an outcome, and one for the start itself */
     bool is_batch;
+    struct ordered_topic **ordered; /* the connection's; NULL: not ORDERED */
+    struct ordered_topic *joined;
+    struct produce_chain own;    /* if not ORDERED */
+    struct produce_chain *chain; /* the one or the other */
 };
 
 static void work_free(struct native_request *request)
@@ -51,6 +58,7 @@ static void work_free(struct native_request *request)
     free(work->parts);
     free(work->places);
     free(work->latest);
+    if (work->joined != NULL) ordered_topic_leave(work->ordered, work->joined);
     free(work);
 }
 
@@ -179,12 +187,17 @@ static struct part *part_for(struct produce_work *work, uint32_t partition, size
     return fits ? part : part_add(work, partition);
 }
 
+static uint32_t partition_for(const struct produce_work *work, struct slice key, int64_t now_us)
+{
+    if (work->has_spread && key.bytes == 0) return work->spread % work->partition_count;
+    return partitioner_choose(&work->request->native->partitioner, topic_uid(work->topic),
+                              work->partition_count, key, now_us);
+}
+
 static bool add_record(struct produce_work *work, uint32_t index, struct slice key,
                        struct slice value, int64_t now_us, int64_t wall_ms)
 {
-    struct native *native = work->request->native;
-    uint32_t partition = partitioner_choose(&native->partitioner, topic_uid(work->topic),
-                                            work->partition_count, key, now_us);
+    uint32_t partition = partition_for(work, key, now_us);
     struct part *part = part_for(work, partition, key.bytes + value.bytes);
     if (part == NULL) return false;
     work->places[index] =
@@ -221,6 +234,7 @@ static struct produce_work *work_new(struct native_request *request, struct topi
     work->topic = topic;
     work->record_count = record_count;
     work->partition_count = topic_partition_count(topic);
+    work->chain = &work->own;
     work->places = malloc(record_count * sizeof(*work->places));
     work->latest = malloc(work->partition_count * sizeof(*work->latest));
     if (work->places == NULL || work->latest == NULL) return NULL;
@@ -258,6 +272,7 @@ static void hand_over(struct produce_work *work, enum batch_codec codec)
         part->work = work;
         finish_part(part, codec, &bytes);
         if (part->produce.status != STATUS_OK) {
+            work->chain->broken = true;
             work->open--;
             continue;
         }
@@ -265,6 +280,7 @@ static void hand_over(struct produce_work *work, enum batch_codec codec)
         part->produce.acks = settings->default_acks;
         part->produce.timeout_us = settings->ack_timeout_us;
         part->produce.allow_zstd = true;
+        part->produce.chain = work->chain;
         part->produce.done = part_done;
         part->produce.context = part;
         part->pending = true;
@@ -304,6 +320,32 @@ void native_produce(struct native_request *request, const union wire_message *me
     hand_over(work, produce->codec);
 }
 
+/* False: no memory. */
+static bool join_ordered(struct produce_work *work, uint8_t flags)
+{
+    if ((flags & WIRE_BATCH_ORDERED) == 0) return true;
+    work->ordered = &work->request->connection->ordered;
+    work->joined =
+        ordered_topic_join(work->ordered, topic_uid(work->topic), (flags & WIRE_BATCH_FIRST) != 0);
+    if (work->joined == NULL) return false;
+    work->chain = &work->joined->chain;
+    return true;
+}
+
+static bool add_records(struct produce_work *work, const struct wire_list *records)
+{
+    struct loop *loop = work->request->native->loop;
+    int64_t now_us = loop_now_us(loop);
+    int64_t wall_ms = loop_wall_ms(loop);
+    struct wire_cursor cursor;
+    struct wire_key_value record;
+    wire_cursor_init(&cursor, records, &wire_shape_key_value);
+    for (uint32_t i = 0; wire_cursor_next(&cursor, &record); i++) {
+        if (!add_record(work, i, record.key, record.value, now_us, wall_ms)) return false;
+    }
+    return true;
+}
+
 void native_produce_batch(struct native_request *request, const union wire_message *message)
 {
     const struct wire_produce_batch *batch = &message->produce_batch;
@@ -312,26 +354,24 @@ void native_produce_batch(struct native_request *request, const union wire_messa
                     "an idempotent PRODUCE_BATCH is not supported yet");
         return;
     }
-    if (!codec_is_known(batch->codec)) {
-        native_fail(request, WIRE_CODE_INTERNAL, "unknown codec %u", batch->codec);
-        return;
-    }
     struct topic *topic = find_topic(request, batch->topic);
     if (topic == NULL) return;
     struct produce_work *work = work_new(request, topic, batch->records.count);
-    bool built = work != NULL;
-    int64_t now_us = loop_now_us(request->native->loop);
-    int64_t wall_ms = loop_wall_ms(request->native->loop);
-    struct wire_cursor cursor;
-    struct wire_key_value record;
-    wire_cursor_init(&cursor, &batch->records, &wire_shape_key_value);
-    for (uint32_t i = 0; built && wire_cursor_next(&cursor, &record); i++) {
-        built = add_record(work, i, record.key, record.value, now_us, wall_ms);
-    }
-    if (!built) {
-        fail_no_memory(request);
+    if (work == NULL || !join_ordered(work, batch->flags)) {
+        /* What follows must not be taken, and no chain could say so. */
+        native_fail_and_close(request, WIRE_CODE_INTERNAL, NATIVE_CLOSE_BAD_FRAME, "out of memory");
         return;
     }
     work->is_batch = true;
-    hand_over(work, batch->codec);
+    work->has_spread = batch->has_spread;
+    work->spread = batch->spread;
+    if (!codec_is_known(batch->codec)) {
+        work->chain->broken = true;
+        native_fail(request, WIRE_CODE_INTERNAL, "unknown codec %u", batch->codec);
+    } else if (!add_records(work, &batch->records)) {
+        work->chain->broken = true;
+        fail_no_memory(request);
+    } else {
+        hand_over(work, batch->codec);
+    }
 }

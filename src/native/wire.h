@@ -21,6 +21,12 @@
  *   RECORD_BATCH   in answer to POSITIONS: after the records u32 m, m × (u32 partition, u64
  *                  next_offset, u64 end_offset): where to go on, past records that are not shown,
  *                  and how far can be read now.
+ *   PRODUCE_BATCH  flags bit 1 ORDERED: taken only if those of its topic before it on this
+ *                  connection that had the bit were taken too; else refused with 7, unwritten.
+ *                  flags bit 2 FIRST, with ORDERED: the client has all earlier answers; whatever
+ *                  was refused before it does not count any more.
+ *                  Behind the records [u32 spread]: those without key go to the partition `spread`
+ *                  mod their number, and so to the same one when they are sent again.
  *   0x22 STATUS    → 0x92 STATUS_REPLY str, the JSON of /replication/status.
  *   0x23 TRANSFER  i32 replica id, -1 = any → OK.
  * Thread: any; no state.                                                                       */

@@ -174,7 +174,7 @@ struct wire_nack {
     int64_t offset;
     struct slice reason;
 };
-enum { WIRE_BATCH_IDEMPOTENT = 1 };
+enum { WIRE_BATCH_IDEMPOTENT = 1, WIRE_BATCH_ORDERED = 2, WIRE_BATCH_FIRST = 4 };
 struct wire_produce_batch {
     uint8_t flags, codec;
     struct slice topic;
@@ -182,6 +182,8 @@ struct wire_produce_batch {
     uint32_t base_sequence;
     uint16_t epoch;
     struct wire_list records; /* wire_key_value */
+    bool has_spread;
+    uint32_t spread; /* records without key go to partition `spread` mod their number */
 };
 enum wire_offsets_mode { WIRE_OFFSETS_BOUNDS = 0, WIRE_OFFSETS_TIMESTAMP = 1 };
 struct wire_list_offsets {

@@ -327,6 +327,11 @@ static const struct wire_field produce_batch_fields[] = {
      .at = AT(wire_produce_batch, epoch, 2),
      IF(wire_produce_batch, flags, WIRE_BATCH_IDEMPOTENT)},
     LIST(wire_produce_batch, records, 1, WIRE_BATCH_RECORDS_MAX, wire_shape_key_value),
+    {.name = "spread",
+     .kind = WIRE_KIND_U32,
+     .at = AT(wire_produce_batch, spread, 4),
+     .max = UINT32_MAX,
+     OPTIONAL(wire_produce_batch, has_spread)},
 };
 static const struct wire_shape produce_batch_shape =
     SHAPE("PRODUCE_BATCH", wire_produce_batch, produce_batch_fields);

@@ -290,6 +290,80 @@ static void batches_behind_one_refused_for_replicas_are_refused_alike(void **sta
     stepped_loop_settle(&rig->fake);
 }
 
+/* ---- chains ---- */
+
+static void send_chained(struct rig *rig, struct rig_produce *sent, uint32_t partition,
+                         struct produce_chain *chain, int64_t timeout_us)
+{
+    *sent = (struct rig_produce){.produce = {.partition = rig_partition(rig, "orders", partition),
+                                             .batch = rig_batch(rig, "v", 1, -1, -1),
+                                             .acks = ACKS_ALL,
+                                             .timeout_us = timeout_us,
+                                             .chain = chain,
+                                             .done = rig_produce_done,
+                                             .context = sent}};
+    broker_produce(rig->broker, &sent->produce);
+}
+
+static void nothing_of_a_chain_is_appended_behind_a_refused_batch(void **state)
+{
+    struct rig *rig = *state;
+    struct produce_chain chain = {0};
+    struct rig_produce refused, behind, other;
+    rig->view.in_sync_now = 1;
+    send_chained(rig, &refused, 0, &chain, 0);
+    assert_int_equal(refused.produce.status, STATUS_NOT_ENOUGH_REPLICAS);
+    rig->view.in_sync_now = 2;
+    send_chained(rig, &behind, 1, &chain, 0);
+    assert_int_equal(behind.produce.status, STATUS_CANCELLED);
+    assert_false(behind.produce.appended);
+    send_plain(rig, &other, ACKS_ALL);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(other.produce.status, STATUS_OK);
+    chain.broken = false;
+    send_chained(rig, &behind, 0, &chain, 0);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(behind.produce.status, STATUS_OK);
+    stepped_loop_settle(&rig->fake);
+}
+
+static void a_chain_holds_for_those_that_wait_behind_one_whose_time_is_up(void **state)
+{
+    struct rig *rig = *state;
+    struct produce_chain chain = {0};
+    struct rig_produce first, second;
+    broker_pause_produce(rig->broker, true);
+    send_chained(rig, &first, 0, &chain, 300000);
+    send_chained(rig, &second, 0, &chain, 0);
+    stepped_loop_advance(&rig->fake, 300000);
+    assert_int_equal(first.produce.status, STATUS_TIMEOUT);
+    assert_false(first.produce.appended);
+    assert_int_equal(second.calls, 0);
+    broker_pause_produce(rig->broker, false);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(second.produce.status, STATUS_CANCELLED);
+    assert_int_equal(partition_log_end(rig_partition(rig, "orders", 0)), 0);
+    stepped_loop_settle(&rig->fake);
+}
+
+static void an_error_after_the_append_breaks_no_chain(void **state)
+{
+    struct rig *rig = *state;
+    struct produce_chain chain = {0};
+    struct rig_produce first, second;
+    rig->hold_high_watermark = true;
+    send_chained(rig, &first, 0, &chain, 300000);
+    stepped_loop_advance(&rig->fake, 300000);
+    assert_int_equal(first.produce.status, STATUS_TIMEOUT);
+    assert_true(first.produce.appended);
+    send_chained(rig, &second, 0, &chain, 0);
+    assert_int_equal(partition_log_end(rig_partition(rig, "orders", 0)), 2);
+    partition_set_high_watermark(rig_partition(rig, "orders", 0), 2);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(second.produce.status, STATUS_OK);
+    stepped_loop_settle(&rig->fake);
+}
+
 static void a_bad_batch_is_refused_and_taken(void **state)
 {
     struct rig *rig = *state;
@@ -495,6 +569,9 @@ int main(void)
         TEST(a_retry_without_enough_replicas_is_said_to_be_written),
         TEST(a_gap_in_the_sequence_is_refused_unwritten),
         TEST(batches_behind_one_refused_for_replicas_are_refused_alike),
+        TEST(nothing_of_a_chain_is_appended_behind_a_refused_batch),
+        TEST(a_chain_holds_for_those_that_wait_behind_one_whose_time_is_up),
+        TEST(an_error_after_the_append_breaks_no_chain),
         TEST(a_bad_batch_is_refused_and_taken),
         TEST(internal_topics_are_closed_to_clients),
         TEST(log_append_time_is_the_brokers_clock),

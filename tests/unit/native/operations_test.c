@@ -185,7 +185,8 @@ static void produce_without_topic_or_codec_is_refused(void **state)
     client_expect_error(&client, client_ask(&client, WIRE_PRODUCE, &produce), WIRE_CODE_INTERNAL);
 }
 
-static uint64_t ask_batch(const char *topic, uint8_t codec, uint32_t count, bool keys)
+static uint64_t ask_batch_with(uint8_t flags, const char *topic, uint8_t codec, uint32_t count,
+                               bool keys)
 {
     struct buffer items;
     buffer_init(&items, 0);
@@ -196,11 +197,18 @@ static uint64_t ask_batch(const char *topic, uint8_t codec, uint32_t count, bool
         struct wire_key_value record = {wire_text(keys ? key : ""), wire_text(value)};
         wire_put(&items, &wire_shape_key_value, &record);
     }
-    struct wire_produce_batch batch = {
-        .codec = codec, .topic = wire_text(topic), .records = {count, buffer_slice(&items)}};
+    struct wire_produce_batch batch = {.flags = flags,
+                                       .codec = codec,
+                                       .topic = wire_text(topic),
+                                       .records = {count, buffer_slice(&items)}};
     uint64_t number = client_ask(&client, WIRE_PRODUCE_BATCH, &batch);
     buffer_deinit(&items);
     return number;
+}
+
+static uint64_t ask_batch(const char *topic, uint8_t codec, uint32_t count, bool keys)
+{
+    return ask_batch_with(0, topic, codec, count, keys);
 }
 
 static void batch_is_acknowledged_record_by_record(void **state)
@@ -221,6 +229,100 @@ static void batch_is_acknowledged_record_by_record(void **state)
         assert_int_equal(ack.partition, wire_key_hash(wire_text(key)) % 3);
         assert_int_equal(ack.offset, next[ack.partition]++);
     }
+}
+
+/* ---- order ---- */
+
+enum { FIRST = WIRE_BATCH_ORDERED | WIRE_BATCH_FIRST, BEHIND = WIRE_BATCH_ORDERED };
+
+/* One record, or with a codec that does not exist none. */
+static uint64_t ask_ordered(uint8_t flags, const char *topic, bool refused)
+{
+    return ask_batch_with(flags, topic, refused ? 9 : 0, 1, false);
+}
+
+static int64_t expect_taken(uint64_t number)
+{
+    union wire_message message = client_expect(&client, number, WIRE_PRODUCE_BATCH_ACK);
+    struct wire_cursor cursor;
+    struct wire_ack ack = {.offset = -1};
+    wire_cursor_init(&cursor, &message.produce_batch_ack.acks, &wire_shape_ack);
+    assert_int_equal(message.produce_batch_ack.error_code, 0);
+    assert_true(wire_cursor_next(&cursor, &ack));
+    return ack.offset;
+}
+
+static void ordered_batches_behind_a_refused_one_are_refused(void **state)
+{
+    (void)state;
+    client_create_topic(&client, "ordered", 1);
+    uint64_t numbers[4] = {
+        ask_ordered(FIRST, "ordered", false),
+        ask_ordered(BEHIND, "ordered", true),
+        ask_ordered(BEHIND, "ordered", false),
+        ask_ordered(BEHIND, "ordered", false),
+    };
+    assert_int_equal(expect_taken(numbers[0]), 0);
+    for (int i = 1; i < 4; i++) {
+        client_expect_error(&client, numbers[i], WIRE_CODE_INTERNAL);
+    }
+    /* Also what comes after the answers: it may have been sent before they were seen. */
+    client_expect_error(&client, ask_ordered(BEHIND, "ordered", false), WIRE_CODE_INTERNAL);
+    assert_int_equal(expect_taken(ask_ordered(FIRST, "ordered", false)), 1);
+    assert_int_equal(expect_taken(ask_ordered(BEHIND, "ordered", false)), 2);
+}
+
+static void order_is_a_matter_of_one_topic_and_of_those_who_ask_for_it(void **state)
+{
+    (void)state;
+    client_create_topic(&client, "asked", 1);
+    client_create_topic(&client, "other", 1);
+    client_expect_error(&client, ask_ordered(FIRST, "asked", true), WIRE_CODE_INTERNAL);
+    assert_int_equal(expect_taken(ask_ordered(BEHIND, "other", false)), 0);
+    assert_int_equal(expect_taken(ask_batch("asked", 0, 1, false)), 0);
+    assert_int_equal(client_produce(&client, "asked", "", "v").offset, 1);
+    client_expect_error(&client, ask_ordered(BEHIND, "asked", false), WIRE_CODE_INTERNAL);
+}
+
+static void ordered_batches_are_forgotten_with_the_connection(void **state)
+{
+    client_create_topic(&client, "hung-up", 1);
+    client_expect_error(&client, ask_ordered(FIRST, "hung-up", true), WIRE_CODE_INTERNAL);
+    ask_ordered(FIRST, "hung-up", false);
+    client_free(&client);
+    client_open(&client, *state);
+    client_greet(&client);
+    assert_true(expect_taken(ask_ordered(BEHIND, "hung-up", false)) >= 0);
+}
+
+static uint32_t partition_spread_to(uint32_t spread, const char *key)
+{
+    struct buffer items;
+    buffer_init(&items, 0);
+    struct wire_key_value record = {wire_text(key), wire_text("v")};
+    wire_put(&items, &wire_shape_key_value, &record);
+    struct wire_produce_batch batch = {.topic = wire_text("spread"),
+                                       .records = {1, buffer_slice(&items)},
+                                       .has_spread = true,
+                                       .spread = spread};
+    uint64_t number = client_ask(&client, WIRE_PRODUCE_BATCH, &batch);
+    buffer_deinit(&items);
+    union wire_message message = client_expect(&client, number, WIRE_PRODUCE_BATCH_ACK);
+    struct wire_cursor cursor;
+    struct wire_ack ack;
+    wire_cursor_init(&cursor, &message.produce_batch_ack.acks, &wire_shape_ack);
+    assert_true(wire_cursor_next(&cursor, &ack));
+    return (uint32_t)ack.partition;
+}
+
+static void client_may_say_where_records_without_key_go(void **state)
+{
+    (void)state;
+    client_create_topic(&client, "spread", 12);
+    assert_int_equal(partition_spread_to(11, ""), 11);
+    assert_int_equal(partition_spread_to(11, ""), 11);
+    assert_int_equal(partition_spread_to(4294967295, ""), 4294967295 % 12);
+    assert_int_equal(partition_spread_to(5, "k1"), 9);
 }
 
 /* ---- fetch for a group ---- */
@@ -517,6 +619,10 @@ int main(void)
         TEST(key_decides_the_partition),
         TEST(produce_without_topic_or_codec_is_refused),
         TEST(batch_is_acknowledged_record_by_record),
+        TEST(ordered_batches_behind_a_refused_one_are_refused),
+        TEST(order_is_a_matter_of_one_topic_and_of_those_who_ask_for_it),
+        TEST(ordered_batches_are_forgotten_with_the_connection),
+        TEST(client_may_say_where_records_without_key_go),
         TEST(group_reads_on_where_it_left_off),
         TEST(delivery_without_a_further_fetch_is_not_committed),
         TEST(compressed_batch_is_read_in_pieces),
