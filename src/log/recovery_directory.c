@@ -77,11 +77,14 @@ static enum status apply_removals(struct recovery *recovery, bool *any, struct e
 }
 
 static enum status apply_cut_and_sync(struct recovery *recovery, struct recovered_segment *segment,
-                                      struct error *error)
+                                      bool gets_digest, struct error *error)
 {
     char path[SEGMENT_PATH_BYTES];
     struct file *file = NULL;
-    if (!segment->cut && !segment->beyond) return STATUS_OK;
+    /* A digest names the file's length. Whoever sealed it may have died before that was synced:
+     * then what was reserved is still there, or comes back with the next power cut. */
+    if (gets_digest && segment->bytes < segment->file_bytes) segment->cut = true;
+    if (!segment->cut && !segment->beyond && !gets_digest) return STATUS_OK;
     segment_path(path, recovery->directory, segment->base_offset, ".log");
     enum status status = file_open(recovery->fs, path, FILE_WRITE, &file, error);
     if (status == STATUS_OK && segment->cut) {
@@ -130,7 +133,6 @@ static enum status apply_digest(struct recovery *recovery, struct recovered_segm
                                     .max_timestamp_ms = segment->max_timestamp_ms,
                                     .max_timestamp_offset = segment->max_timestamp_offset,
                                     .crc = segment->crc};
-    if (!segment->crc_known || segment->damaged) return STATUS_OK;
     for (int kind = 0; kind < INDEX_KIND_COUNT; kind++) {
         digest.index_blocks[kind] = segment->index->blocks[kind];
     }
@@ -163,12 +165,13 @@ enum status recovery_apply(struct recovery *recovery, struct error *error)
     for (uint32_t i = 0; status == STATUS_OK && i < last; i++) {
         struct recovered_segment *segment = &recovery->segments[i];
         if (segment->remove || segment->has_digest || segment->index == NULL) continue;
-        status = apply_cut_and_sync(recovery, segment, error);
-        names = names || segment->beyond;
         bool sealed = i + 1 < last;
+        bool gets_digest = sealed && segment->crc_known && !segment->damaged;
+        status = apply_cut_and_sync(recovery, segment, gets_digest, error);
+        names = names || segment->beyond;
         if (sealed) segment_index_seal(segment->index, segment->base_offset);
         apply_index(recovery, segment);
-        if (status == STATUS_OK && sealed) status = apply_digest(recovery, segment, error);
+        if (status == STATUS_OK && gets_digest) status = apply_digest(recovery, segment, error);
     }
     if (status == STATUS_OK && names) status = apply_sync_names(recovery, error);
     return status;

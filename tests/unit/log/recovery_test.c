@@ -337,6 +337,46 @@ static void without_a_record_of_positions_only_what_nothing_sound_follows_is_cut
     memory_disk_deinit(&whole);
 }
 
+/* The process died between giving a full segment its length and syncing that. */
+static void a_sealed_segment_gets_its_length_for_good_before_its_digest(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    (void)state;
+    make_segments(&f, &disk);
+    struct memory_node *file = memory_disk_file(&disk, FIRST_SEGMENT);
+    struct memory_node *directory = memory_disk_file(&disk, FIXTURE_DIRECTORY);
+    size_t bytes = file->bytes;
+    memory_entry_set(directory, "00000000000000000000.digest", NULL);
+    assert_int_equal(memory_set_length(&disk, file, bytes + 5000, NULL), STATUS_OK);
+    memory_disk_settle(&disk);
+    assert_int_equal(memory_set_length(&disk, file, bytes, NULL), STATUS_OK);
+    fixture_reopen(&f);
+    fixture_crash(&f);
+    memory_disk_power_cut(&disk);
+    assert_non_null(memory_disk_file(&disk, FIXTURE_DIRECTORY "/00000000000000000000.digest"));
+    assert_int_equal(memory_disk_file(&disk, FIRST_SEGMENT)->bytes, bytes);
+    memory_disk_deinit(&disk);
+}
+
+static void a_sealed_segment_without_digest_loses_what_was_reserved(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    (void)state;
+    make_segments(&f, &disk);
+    struct memory_node *file = memory_disk_file(&disk, FIRST_SEGMENT);
+    size_t bytes = file->bytes;
+    memory_entry_set(memory_disk_file(&disk, FIXTURE_DIRECTORY), "00000000000000000000.digest",
+                     NULL);
+    assert_int_equal(memory_set_length(&disk, file, bytes + 5000, NULL), STATUS_OK);
+    memory_disk_settle(&disk);
+    fixture_reopen(&f);
+    fixture_crash(&f);
+    assert_int_equal(memory_disk_file(&disk, FIRST_SEGMENT)->bytes, bytes);
+    memory_disk_deinit(&disk);
+}
+
 static void leftovers_of_rewrites_are_removed_and_indexes_rebuilt(void **state)
 {
     static const char *const names[] = {"00000000000000000000.log.tmp", "x.swap", "y.cleaned",
@@ -649,6 +689,8 @@ int main(void)
         cmocka_unit_test(lost_and_shortened_files_are_quarantined_and_the_rest_stays_readable),
         cmocka_unit_test(a_whole_directory_gone_is_loss_not_a_fresh_partition),
         cmocka_unit_test(without_a_record_of_positions_only_what_nothing_sound_follows_is_cut),
+        cmocka_unit_test(a_sealed_segment_gets_its_length_for_good_before_its_digest),
+        cmocka_unit_test(a_sealed_segment_without_digest_loses_what_was_reserved),
         cmocka_unit_test(leftovers_of_rewrites_are_removed_and_indexes_rebuilt),
         cmocka_unit_test(a_damaged_epochs_file_is_rebuilt_from_the_batches),
         cmocka_unit_test(a_history_that_most_batches_contradict_is_rebuilt),
