@@ -136,22 +136,19 @@ bool partition_is_unusable(const struct partition *partition)
            partition->producers_lost;
 }
 
-bool partition_damaged(const struct partition *partition)
-{
-    int64_t from, to;
-    if (partition_log_failed(partition->log)) return true;
-    if (partition_change_is_reset(partition)) return true;
-    if (is_incomplete(partition)) return true;
-    if (is_underived(partition)) return true;
-    return partition_log_quarantined(partition->log, &from, &to) &&
-           from < partition->high_watermark;
-}
-
 bool partition_is_broken(const struct partition *partition)
 {
     int64_t from, to;
     return partition_log_failed(partition->log) || is_underived(partition) ||
            partition_log_quarantined(partition->log, &from, &to);
+}
+
+/* A quarantined range counts wherever it lies: the high watermark known here may be behind the one
+ * that others have told their clients, by a second after a restart. */
+bool partition_damaged(const struct partition *partition)
+{
+    return partition_is_broken(partition) || partition_change_is_reset(partition) ||
+           is_incomplete(partition);
 }
 
 bool partition_was_cut(const struct partition *partition)

@@ -31,8 +31,7 @@ int64_t partition_last_stable_offset(const struct partition *partition);
 /* Where the current leader epoch began here: time look-ups and LIST_OFFSETS say "not yet" below it
  * (I4). */
 int64_t partition_epoch_start(const struct partition *partition);
-/* The copy cannot be trusted or written: failed, or quarantined below the high watermark, or being
- * reset, or without what is derived from it. */
+/* The copy cannot be trusted or written: broken, lacking what was committed, or being reset. */
 bool partition_damaged(const struct partition *partition);
 /* It gets no better by itself: failed, damaged anywhere, or what is derived from it could not be
  * read out of it. */

@@ -245,6 +245,8 @@ static void recover_done(struct broker_job *job)
         topic_add_partition(item->topic, partition);
         partition_recovered(partition);
         partition->was_cut = item->recovery.cut_bytes > 0;
+        /* A scan steps over files that are gone. */
+        partition->producers_lost = item->recovery.quarantined;
         report_recovery(start, item, partition);
         start->recovered++;
     }

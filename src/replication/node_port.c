@@ -195,7 +195,7 @@ static void partition_is_corrupt(void *context, struct partition *partition,
 void node_found_corrupt(void *context, struct partition *partition)
 {
     struct node *node = context;
-    if (!partition_damaged(partition)) return; /* above the high watermark */
+    if (!partition_damaged(partition)) return; /* it has been cut meanwhile */
     node_raise_alarm(node, ALARM_CORRUPT_RANGE, partition_name(partition));
     partition_is_corrupt(context, partition, NULL);
 }

@@ -206,6 +206,39 @@ static void a_log_with_a_hole_below_the_high_watermark_is_damaged(void **state)
     assert_true(partition_damaged(rig_partition(rig, "orders", 0)));
 }
 
+static void a_hole_is_damage_though_no_high_watermark_is_on_record(void **state)
+{
+    struct rig *rig = *state;
+    rig_lead(rig, 1);
+    rig_create(rig, "orders", 1);
+    rig_write(rig, "orders", 0, "v", 2);
+    rig_restart(rig);
+    rig_crash(rig);
+    lose(rig, "topics/orders/0/00000000000000000000.log");
+    lose(rig, "replication-offsets.json");
+    rig_start(rig);
+    struct partition *partition = rig_partition(rig, "orders", 0);
+    assert_int_equal(partition_high_watermark(partition), 0);
+    assert_int_equal(partition_log_end(partition), 2);
+    assert_true(partition_damaged(partition));
+}
+
+static void a_log_with_a_hole_judges_no_producers(void **state)
+{
+    struct rig *rig = *state;
+    struct rig_produce sent;
+    rig_lead(rig, 1);
+    rig_create(rig, "orders", 1);
+    rig_write(rig, "orders", 0, "v", 2);
+    rig_restart(rig);
+    lose(rig, "topics/orders/0/00000000000000000000.log");
+    rig_restart(rig);
+    rig_lead(rig, 2);
+    struct partition *partition = rig_partition(rig, "orders", 0);
+    rig_send(rig, &sent, partition, ACKS_ALL, rig_batch(rig, "v", 1, 7, 0));
+    assert_int_equal(sent.produce.status, STATUS_STORAGE_ERROR);
+}
+
 static void a_log_that_lost_its_end_takes_and_gives_nothing(void **state)
 {
     struct rig *rig = *state;
@@ -279,6 +312,8 @@ int main(void)
         TEST(with_both_lost_the_directory_is_kept_and_the_replica_must_not_lead),
         TEST(an_unfinished_creation_is_cleared_away),
         TEST(a_log_with_a_hole_below_the_high_watermark_is_damaged),
+        TEST(a_hole_is_damage_though_no_high_watermark_is_on_record),
+        TEST(a_log_with_a_hole_judges_no_producers),
         TEST(a_log_that_lost_its_end_takes_and_gives_nothing),
         TEST(an_internal_topic_with_a_hole_has_no_state_to_answer_from),
         TEST(stopping_while_starting_stops_after_the_start),
