@@ -1,19 +1,23 @@
-/* node_ends.c: who cut a torn tail compares ends before it leads (fault matrix F28).
+/* node_ends.c: who is not sure to hold all compares ends before it leads (fault matrix F27, F28,
+ * F39).
  *
- * What looks like a tear can be a flip in the last batches that were synced, and then they are
- * committed records that only others hold now. So after its claim is committed, and before anybody
- * may follow it, such a replica asks the members of the in-sync set once for the ends of their
- * copies. Who has more anywhere (a later epoch, or a later offset in the same) leads instead; one
- * that was cut itself only if it has nowhere less, or two such would hand leadership to and fro.
- * Who does not answer in time is not waited for. States: ASKING -> HANDING (somebody has more), or
- * done. */
+ * What looks like a tear can be a flip in the last batches that were synced; a DataDir can be an
+ * old copy, Raft log and all, or lie on a disk that forgot what it had synced. Then committed
+ * records are held by others only. So after its claim is committed, and before anybody may follow
+ * it, such a replica, and any that was in no in-sync set since its process began, asks the members
+ * of the set once for the ends of their copies. Who has more anywhere (a last record of a
+ * later epoch, or more of the same, or a later manifest) leads instead; one that is unsure itself
+ * only if it has nowhere less, or two such would hand leadership to and fro. Who does not answer in
+ * time is not waited for. States: ASKING -> HANDING (somebody has more), or done. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/json.h"
 #include "base/log.h"
+#include "base/mutant.h"
 #include "replication/node_internal.h"
+
+#define ENDS_REFUSED_MAX 3
 
 struct ends_call {
     struct node_ends *ends;
@@ -22,7 +26,8 @@ struct ends_call {
     bool ended;
     uint64_t rid;
     uint32_t first, count; /* partitions of the request in flight */
-    bool has_more, has_less, was_cut;
+    bool has_more, has_less, lacks_topic;
+    struct wire_ends_standing standing;
 };
 
 struct own_end {
@@ -38,11 +43,18 @@ struct node_ends {
     uint32_t own_count;
     struct ends_call calls[GROUP_MEMBERS_MAX];
     struct timer *timer;
-    int32_t better; /* replica id; -1: nobody is known to hold more */
+    struct manifest_version own_version;
+    const struct ends_call *better; /* NULL: nobody is known to hold more */
     bool handing;
 };
 
 static void ask(struct ends_call *call);
+
+int32_t node_ends_epoch(const struct partition_log *log)
+{
+    int64_t end = partition_log_end_offset(log);
+    return end == 0 ? -1 : epoch_history_at(partition_log_epochs(log), end - 1);
+}
 
 static void gather(struct node_ends *ends)
 {
@@ -61,7 +73,7 @@ static void gather(struct node_ends *ends)
             ends->own[ends->own_count++] = (struct own_end){
                 .uid = *topic_uid(topic),
                 .partition = i,
-                .epoch = epoch_history_latest(partition_log_epochs(log)),
+                .epoch = node_ends_epoch(log),
                 .offset = partition_log_end_offset(log),
             };
         }
@@ -90,10 +102,10 @@ static void step_down(struct node *node)
 static void hand_over(struct node_ends *ends)
 {
     struct node *node = ends->node;
-    struct raft_event event = {.kind = RAFT_EVENT_TRANSFER, .transfer.target = ends->better};
+    struct raft_event event = {.kind = RAFT_EVENT_TRANSFER};
+    event.transfer.target = node->member_ids[ends->better->member];
     ends->handing = true;
-    log_warn("ends_compared better=%d: it holds more than this replica, whose tail was cut",
-             ends->better);
+    log_warn("ends_compared better=%d: it holds more than this replica", event.transfer.target);
     if (node_step(node, &event, NULL, NULL) != STATUS_OK && node->ends == ends) step_down(node);
 }
 
@@ -103,14 +115,17 @@ static void finish(void *context)
     struct node_ends *ends = context;
     struct node *node = ends->node;
     if (ends->handing) return;
-    if (ends->better >= 0) {
+    if (ends->better != NULL) {
         hand_over(ends);
         return;
     }
     int32_t epoch = ends->epoch;
     node_ends_free(node);
-    node->identity.was_cut = false;
-    node_persist_identity(node, false);
+    node->ends_refused = 0;
+    if (node->identity.was_cut) {
+        node->identity.was_cut = false;
+        node_persist_identity(node, false);
+    }
     log_info("ends_compared better=none epoch=%d", epoch);
     node_take_over(node, epoch);
 }
@@ -128,17 +143,43 @@ static void call_ended(struct ends_call *call)
 static void note(struct ends_call *call, const struct wire_end_answer *theirs,
                  const struct own_end *own)
 {
-    bool same_epoch = !theirs->missing && theirs->epoch == own->epoch;
-    bool more =
-        same_epoch ? theirs->offset > own->offset : !theirs->missing && theirs->epoch > own->epoch;
-    bool same = same_epoch && theirs->offset == own->offset;
-    call->has_more = call->has_more || more;
-    call->has_less = call->has_less || (!more && !same);
+    if (theirs->missing) {
+        call->lacks_topic = true;
+        return;
+    }
+    bool unknown = theirs->epoch < 0 || own->epoch < 0; /* nothing there, or no longer */
+    int64_t more = unknown || theirs->epoch == own->epoch ? theirs->offset - own->offset
+                                                          : theirs->epoch - own->epoch;
+    call->has_more = call->has_more || more > 0;
+    call->has_less = call->has_less || more < 0;
 }
 
+/* A damaged one leads only in the place of one whose own tail was cut. */
 static bool is_better(const struct ends_call *call)
 {
-    return call->has_more && !(call->was_cut && call->has_less);
+    if (!call->has_more) return false;
+    if (call->standing.damaged && !call->ends->node->identity.was_cut) return false;
+    return !call->standing.unsure || !call->has_less;
+}
+
+/* Whole and sure comes first. */
+static int rank(const struct ends_call *call)
+{
+    return (call->standing.damaged ? 2 : 0) + (call->standing.unsure ? 1 : 0);
+}
+
+static void consider(struct ends_call *call)
+{
+    struct node_ends *ends = call->ends;
+    int versions = manifest_version_compare(call->standing.version, ends->own_version);
+    call->has_more = call->has_more || versions > 0;
+    /* By a later manifest, a topic that is not there was deleted. */
+    call->has_less = call->has_less || versions < 0 || (versions == 0 && call->lacks_topic);
+    log_info("ends_heard replica=%d more=%d less=%d unsure=%d damaged=%d",
+             ends->node->member_ids[call->member], call->has_more, call->has_less,
+             call->standing.unsure, call->standing.damaged);
+    if (!is_better(call)) return;
+    if (ends->better == NULL || rank(call) < rank(ends->better)) ends->better = call;
 }
 
 /* Reads an answer; false: it is none to this question. */
@@ -160,7 +201,7 @@ static bool compare(struct ends_call *call, struct slice body)
                uuid_equal(&theirs.uid, &own->uid) && theirs.partition == own->partition;
         if (fits) note(call, &theirs, own);
     }
-    if (fits) fits = json_get_bool_or(list.root, "cut", false, &call->was_cut, &error) == STATUS_OK;
+    if (fits) fits = wire_list_get_standing(&list, &call->standing, &error) == STATUS_OK;
     wire_list_close(&list);
     return fits;
 }
@@ -174,9 +215,7 @@ static void answered(void *context, const struct rpc_answer *answer)
         ask(call);
         return;
     }
-    if (fits && is_better(call)) {
-        call->ends->better = call->ends->node->member_ids[call->member];
-    }
+    if (fits) consider(call);
     call_ended(call);
 }
 
@@ -219,6 +258,15 @@ static void link_closed(void *context, struct rpc_link *link, enum status why)
     if (!call->ended) call_ended(call);
 }
 
+/* One that holds more but does not come to lead, again and again, is not waited for by a replica
+ * that nothing speaks against but its restart. */
+bool node_ends_are_due(const struct node *node)
+{
+    if (MUTANT(36)) return false;
+    if (node->identity.was_cut) return true;
+    return !node->sure && node->ends_refused < ENDS_REFUSED_MAX;
+}
+
 void node_ends_begin(struct node *node, int32_t epoch)
 {
     static const struct rpc_link_handlers handlers = {link_opened, link_closed};
@@ -226,12 +274,12 @@ void node_ends_begin(struct node *node, int32_t epoch)
     ASSERT(ends != NULL && node->ends == NULL);
     ends->node = node;
     ends->epoch = epoch;
-    ends->better = -1;
+    ends->own_version = catalog_durable_version(node->options.broker);
     ends->timer = timer_new(node->options.loop, finish, ends);
     node->ends = ends;
     gather(ends);
     bool asked = false;
-    for (uint32_t i = 0; i < node->member_count && ends->own_count > 0; i++) {
+    for (uint32_t i = 0; i < node->member_count; i++) {
         struct ends_call *call = &ends->calls[i];
         call->ends = ends;
         call->member = i;
@@ -252,6 +300,7 @@ void node_ends_begin(struct node *node, int32_t epoch)
 bool node_ends_transfer_failed(struct node *node)
 {
     if (node->ends == NULL || !node->ends->handing) return false;
+    node->ends_refused++;
     step_down(node);
     return true;
 }

@@ -136,6 +136,8 @@ struct node {
     uint64_t leadership; /* grows with each one: late callbacks of an old one are void */
     struct node_promotion *promotions; /* node_roles.c */
     struct node_ends *ends;            /* node_ends.c: under way */
+    bool sure;                         /* see node_is_unsure() */
+    uint32_t ends_refused;             /* hand-overs to who holds more that came to nothing */
     bool tail_synced, promoted;
     bool quiet;         /* heartbeats held: the own disk stalls */
     uint32_t verifying; /* loop gaps whose confirmation is awaited */
@@ -192,6 +194,13 @@ static inline int64_t node_now(const struct node *node)
 static inline bool node_is_solo(const struct node *node)
 {
     return !node->options.config.enabled;
+}
+/* May its DataDir lack what was committed, though nothing in it says so? Recovery cut a tail that
+ * may have been more than a tear, or it is an old copy put back, or its disk lied. Until a leader
+ * that knew its positions has said that it is in sync, or it led itself (F27, F28, F39). */
+static inline bool node_is_unsure(const struct node *node)
+{
+    return node->identity.was_cut || !node->sure;
 }
 int node_member_index(const struct node *node, int32_t id); /* -1: no member */
 /* Bit i: member of index i is in the set. */
@@ -275,7 +284,11 @@ void node_promotions_free(struct node *node);
 void node_make_leader(struct node *node, int32_t epoch);
 /* The claim is committed, and nobody is known to hold more: on to serving. */
 void node_take_over(struct node *node, int32_t epoch);
-/* node_ends.c: who cut a tail compares ends before it leads (F28). */
+/* node_ends.c: who is unsure compares ends before it leads (F28). */
+bool node_ends_are_due(const struct node *node);
+/* The epoch of the last record; -1: none, or none left. Epochs in which nothing was written do not
+ * count: not every replica keeps those, and nothing is missing without them. */
+int32_t node_ends_epoch(const struct partition_log *log);
 void node_ends_begin(struct node *node, int32_t epoch);
 bool node_ends_transfer_failed(struct node *node);
 void node_ends_free(struct node *node);

@@ -123,8 +123,11 @@ static void heard(void *context, bool in_isr, bool handing_over)
 {
     struct node *node = context;
     (void)handing_over;
-    if (!in_isr || !node->identity.was_cut) return;
+    if (!in_isr) return;
     /* In the set, with a session that the leader accepted: nothing committed is missing here. */
+    node->sure = true;
+    node->ends_refused = 0;
+    if (!node->identity.was_cut) return;
     node->identity.was_cut = false;
     node_persist_identity(node, false);
 }
@@ -404,7 +407,7 @@ void node_claim_committed(struct node *node, int32_t epoch)
     ASSERT(node->role == NODE_PENDING && node->leader == NULL);
     (void)FAILPOINT("promote.claim");
     node->view.epoch = epoch;
-    if (node->identity.was_cut)
+    if (node_ends_are_due(node))
         node_ends_begin(node, epoch);
     else
         node_take_over(node, epoch);
@@ -413,6 +416,7 @@ void node_claim_committed(struct node *node, int32_t epoch)
 void node_take_over(struct node *node, int32_t epoch)
 {
     ASSERT(node->role == NODE_PENDING && node->leader == NULL);
+    node->sure = true;
     struct broker *broker = node->options.broker;
     struct topic *topic = NULL;
     while ((topic = catalog_next(broker, topic)) != NULL) {
@@ -483,6 +487,7 @@ static void begin_shedding(void *context)
     if (node->role != NODE_FOLLOWER || node->stopping || node->raft == NULL) return;
     drop_raft(node);
     node->dropped_term = 0;
+    node->sure = false; /* its own disk spoke against it */
     node->identity.incarnation = uuid_random(&node->random);
     node_shed(node);
 }

@@ -301,12 +301,22 @@ static void put_end_answer(struct node *node, struct wire_list *out,
         answer.missing = true;
     } else {
         struct partition_log *log = partition_log_of(partition);
-        answer.epoch = epoch_history_latest(partition_log_epochs(log));
+        answer.epoch = node_ends_epoch(log);
         answer.offset = partition_log_end_offset(log);
         answer.durable = partition_log_durable_offset(log);
         answer.high_watermark = partition_high_watermark(partition);
     }
     wire_list_put_end(out, &answer);
+}
+
+static void put_standing(const struct node *node, struct wire_list *out)
+{
+    const struct wire_ends_standing standing = {
+        .unsure = node_is_unsure(node),
+        .damaged = node->damaged || node->unfit,
+        .version = catalog_durable_version(node->options.broker),
+    };
+    wire_list_put_standing(out, &standing);
 }
 
 /* epochs and ends: a list of partitions in, one of the same length out. */
@@ -329,7 +339,7 @@ static void route_list(struct node *node, struct rpc_request *request, struct sl
     }
     answer_id(node, &asked, &id);
     wire_list_begin(&out, &id, node->view.epoch);
-    if (!epochs) json_object_set_new(out.root, "cut", json_boolean(node->identity.was_cut));
+    if (!epochs) put_standing(node, &out);
     enum status status = STATUS_OK;
     for (uint32_t i = 0; status == STATUS_OK && i < wire_list_count(&in); i++) {
         struct wire_epoch_question question;

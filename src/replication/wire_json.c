@@ -488,6 +488,26 @@ void wire_list_put_end(struct wire_list *list, const struct wire_end_answer *ans
     set_int(object, "hw", answer->high_watermark);
 }
 
+void wire_list_put_standing(struct wire_list *list, const struct wire_ends_standing *standing)
+{
+    json_object_set_new(list->root, "unsure", json_boolean(standing->unsure));
+    json_object_set_new(list->root, "damaged", json_boolean(standing->damaged));
+    json_object_set_new(list->root, "version", version_json(standing->version));
+}
+
+enum status wire_list_get_standing(const struct wire_list *list, struct wire_ends_standing *out,
+                                   struct error *error)
+{
+    enum status status = json_get_bool_or(list->root, "unsure", false, &out->unsure, error);
+    if (status == STATUS_OK) {
+        status = json_get_bool_or(list->root, "damaged", false, &out->damaged, error);
+    }
+    if (status == STATUS_OK) {
+        status = get_version(list->root, "version", true, NULL, &out->version, error);
+    }
+    return status;
+}
+
 enum status wire_list_open(struct wire_list *list, struct slice body, struct raft_id *id,
                            int64_t *epoch, struct error *error)
 {

@@ -106,6 +106,17 @@ void wire_list_put_question(struct wire_list *list, const struct wire_epoch_ques
                             bool with_epoch);
 void wire_list_put_epoch(struct wire_list *list, const struct wire_epoch_answer *answer);
 void wire_list_put_end(struct wire_list *list, const struct wire_end_answer *answer);
+/* Beside the ends: what the one who answers knows of itself. Unsure: its tail was cut, or since its
+ * process started no leader has said that it is in sync. */
+struct wire_ends_standing {
+    bool unsure, damaged;
+    struct manifest_version version; /* applied; epoch -1: none */
+};
+void wire_list_put_standing(struct wire_list *list, const struct wire_ends_standing *standing);
+/* What is not there counts as false, and as no version. */
+STATUS_MUST_CHECK
+enum status wire_list_get_standing(const struct wire_list *list, struct wire_ends_standing *out,
+                                   struct error *error);
 /* Opens; `epoch` -1 if the document has none. Free with wire_list_close(). */
 STATUS_MUST_CHECK
 enum status wire_list_open(struct wire_list *list, struct slice body, struct raft_id *id,

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-MUTANTS = (list(range(1, 13)) + [16, 18, 19] + list(range(21, 32)) + [33, 34, 35])
+MUTANTS = (list(range(1, 13)) + [16, 18, 19] + list(range(21, 32)) + [33, 34, 35, 36])
 
 # What random faults meet too seldom: (scenario, or faults to draw from only, seeds).
 AIMED = {
@@ -30,6 +30,7 @@ AIMED = {
     33: ["--scenario", "admin-then-kill"],
     34: ["--only", "replay"],
     35: ["--scenario", "member-lists"],
+    36: ["--scenario", "old-copy"],
 }
 
 

@@ -374,6 +374,33 @@ static void ends_come_back_as_they_went(void **state)
     buffer_deinit(&body);
 }
 
+static void who_answers_for_its_ends_says_how_sure_it_is(void **state)
+{
+    struct wire_list list;
+    struct raft_id id = id_of(2, 1), read;
+    struct buffer body;
+    struct error error;
+    int64_t epoch;
+    const struct wire_ends_standing standing = {.unsure = true, .version = {3, 14}};
+    struct wire_ends_standing got = {.damaged = true};
+    (void)state;
+    for (int told = 0; told < 2; told++) {
+        buffer_init(&body, 0);
+        wire_list_begin(&list, &id, 7);
+        if (told != 0) wire_list_put_standing(&list, &standing);
+        wire_list_finish(&list, &body);
+        assert_int_equal(wire_list_open(&list, buffer_slice(&body), &read, &epoch, &error),
+                         STATUS_OK);
+        assert_int_equal(wire_list_get_standing(&list, &got, &error), STATUS_OK);
+        assert_int_equal(got.unsure, told != 0);
+        assert_false(got.damaged);
+        assert_int_equal(got.version.epoch, told != 0 ? 3 : -1);
+        assert_int_equal(got.version.n, told != 0 ? 14 : 0);
+        wire_list_close(&list);
+        buffer_deinit(&body);
+    }
+}
+
 static void a_list_out_of_shape_is_refused(void **state)
 {
     struct wire_list list;
@@ -427,6 +454,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_page_out_of_shape_is_refused),
     cmocka_unit_test(epochs_come_back_as_they_went),
     cmocka_unit_test(ends_come_back_as_they_went),
+    cmocka_unit_test(who_answers_for_its_ends_says_how_sure_it_is),
     cmocka_unit_test(a_list_out_of_shape_is_refused),
 };
 
