@@ -150,7 +150,7 @@ void sim_fault_wipe(struct sim_faults *faults, int node)
     sim_disk_wipe(disk_of(faults, node));
 }
 
-/* The first time a copy is put aside, the second time it comes back. */
+/* The first time a copy is put aside, another time it comes back. */
 void sim_fault_restore(struct sim_faults *faults, int node)
 {
     if (faults->old_image == NULL) {
@@ -158,7 +158,7 @@ void sim_fault_restore(struct sim_faults *faults, int node)
         faults->old_image_node = node;
         return;
     }
-    if (faults->old_image_node != node) return;
+    if (faults->old_image_node != node || !sim_faults_may_forget(faults)) return;
     sim_node_kill(&faults->group->nodes[node], SIM_DEATH_KILL);
     tell(faults, node, "gets an old copy back", "");
     sim_disk_restore(disk_of(faults, node), faults->old_image);

@@ -269,6 +269,47 @@ static void look_for_restarts(struct sim_event *event)
         sim_world_schedule(world_of(faults), event, next_us);
 }
 
+/* Going back in time. */
+
+/* Nothing is wrong with anybody: all run, are in sync, and hold the same of Raft's log. A lie does
+ * no harm until it comes out. */
+static bool group_is_whole(struct sim_faults *faults)
+{
+    struct sim_node *leader = sim_group_leader(faults->group);
+    struct node_facts facts, other;
+    for (const struct sim_ending *ending = faults->endings; ending != NULL; ending = ending->next) {
+        if (ending->kind != SIM_FAULT_LYING_DISK) return false;
+    }
+    if (leader == NULL || !sim_node_facts(leader, &facts)) return false;
+    if (facts.isr_mask != (1u << faults->group->node_count) - 1) return false;
+    for (int i = 0; i < faults->group->node_count; i++) {
+        if (!sim_node_facts(&faults->group->nodes[i], &other)) return false;
+        if (other.epoch != facts.epoch || other.raft_commit_index != facts.raft_commit_index)
+            return false;
+    }
+    return true;
+}
+
+bool sim_faults_may_forget(struct sim_faults *faults)
+{
+    if (!faults->whole) return false;
+    faults->unsettled = true;
+    faults->failpoint = NULL;
+    for (int i = 0; i < faults->group->node_count; i++)
+        sim_disk_arm_crash(sim_machine_disk(faults->group->nodes[i].machine), 0, SIM_DEATH_KILL);
+    return true;
+}
+
+static bool disk_may_forget(void *context)
+{
+    const struct sim_forgetting *forgetting = context;
+    struct sim_faults *faults = forgetting->faults;
+    if (!sim_faults_may_forget(faults)) return false;
+    sim_world_trace(world_of(faults), faults->group->nodes[forgetting->node].machine,
+                    "disk: forgets what it lied about");
+    return true;
+}
+
 /* The strikes. */
 
 static uint32_t draw_set(struct sim_faults *faults)
@@ -284,6 +325,7 @@ static void strike_death(struct sim_faults *faults, enum sim_fault_kind kind, in
         kind == SIM_FAULT_POWER || kind == SIM_FAULT_POWER_MANY ? SIM_DEATH_POWER : SIM_DEATH_KILL;
     uint32_t set =
         kind == SIM_FAULT_KILL || kind == SIM_FAULT_POWER ? 1u << node : draw_set(faults);
+    faults->whole = faults->whole && __builtin_popcount(set) == 1;
     for (int i = 0; i < faults->group->node_count; i++) {
         if ((set & 1u << i) != 0) sim_node_kill(&faults->group->nodes[i], death);
     }
@@ -478,6 +520,7 @@ void sim_faults_strike(struct sim_faults *faults, enum sim_fault_kind kind, int 
     if (node < 0) node = kind >= SIM_FAULT_WRITE_ERROR ? draw_victim(faults) : draw_node(faults);
     sim_world_trace(world_of(faults), NULL, "FAULT %s at node %d", fault_names[kind], node + 1);
     faults->counts[kind]++;
+    faults->whole = group_is_whole(faults);
     if (kind >= SIM_FAULT_WRITE_ERROR) sim_checker_excuse(faults->checker, node);
     switch (kind) {
     case SIM_FAULT_KILL:
@@ -527,6 +570,7 @@ void sim_faults_strike(struct sim_faults *faults, enum sim_fault_kind kind, int 
     case SIM_FAULT_RESTORE: sim_fault_restore(faults, node); break;
     case SIM_FAULT_KIND_COUNT: break;
     }
+    faults->whole = false;
 }
 
 static void next_fault(struct sim_event *event)
@@ -537,7 +581,8 @@ static void next_fault(struct sim_event *event)
     /* Now and then a calm spell, in which everything comes to rest. */
     if (random_below(&faults->random, 12) == 0) pause_us += 4 * SECOND_US;
     sim_world_schedule(world_of(faults), event, world_of(faults)->now_us + pause_us);
-    if (faults->enabled == 0) return;
+    if (faults->unsettled) faults->unsettled = !group_is_whole(faults);
+    if (faults->enabled == 0 || faults->unsettled) return;
     for (;;) {
         enum sim_fault_kind kind =
             (enum sim_fault_kind)random_below(&faults->random, SIM_FAULT_KIND_COUNT);
@@ -594,6 +639,11 @@ void sim_faults_init(struct sim_faults *faults, struct sim_workload *workload,
     faults->restart_look.detail = 0xf1000000u;
     draw_kinds(faults);
     draw_victims(faults);
+    for (int i = 0; i < faults->group->node_count; i++) {
+        faults->forgetting[i] = (struct sim_forgetting){faults, i};
+        sim_disk_on_forgetting(sim_machine_disk(faults->group->nodes[i].machine), disk_may_forget,
+                               &faults->forgetting[i]);
+    }
     if (only != 0) faults->enabled = only;
     faults->enabled &= ~without;
     faults->pause_us_mean = draw_time(faults, 200000, 4 * SECOND_US);

@@ -4,7 +4,14 @@
  * on every replica at once (crashes, power cuts, anything in the network, full or slow disks), and
  * those that destroy what one replica promised to keep (damage, wipes, lying disks, I/O errors);
  * these hit only the run's victims, at most a minority, so that every committed range stays whole
- * on a majority (the fault atlas). Each fault ends by itself; sim_faults_heal() ends all.       */
+ * on a majority (the fault atlas).
+ *
+ * A replica that goes back in time without knowing it (an old copy put back, a disk that lied)
+ * takes with it votes and log entries that others counted on: with anything else hurt as well, two
+ * of three are, and no majority protocol survives that. So it happens only while the whole group is
+ * well, and until it is whole again nothing else goes wrong (G1: at most f hurt at a time).
+ *
+ * Each fault ends by itself; sim_faults_heal() ends all.                                         */
 #ifndef MOONMQ_SIM_FAULTS_H
 #define MOONMQ_SIM_FAULTS_H
 
@@ -55,6 +62,12 @@ _Static_assert(SIM_FAULT_KIND_COUNT < SIM_FAULT_COLUMNS, "a column a fault, and 
 const char *sim_fault_name(enum sim_fault_kind kind);
 bool sim_fault_find(const char *name, enum sim_fault_kind *kind);
 
+/* Asked by a node's disk whether it may lose what it lied about. */
+struct sim_forgetting {
+    struct sim_faults *faults;
+    int node;
+};
+
 struct sim_faults {
     struct sim_group *group;
     struct sim_workload *workload;
@@ -69,6 +82,9 @@ struct sim_faults {
     struct sim_ending *endings; /* faults in force */
     struct sim_disk_image *old_image;
     int old_image_node;
+    struct sim_forgetting forgetting[SIM_NODES_MAX];
+    bool whole;     /* the group was, when the strike under way began */
+    bool unsettled; /* a node has gone back in time, and the group was not whole since */
     int64_t restart_us[SIM_NODES_MAX]; /* when a node that is down comes back; -1: not */
     const char *failpoint;             /* armed */
     int failpoint_node, failpoint_passings;
@@ -86,6 +102,9 @@ void sim_faults_strike(struct sim_faults *faults, enum sim_fault_kind kind, int 
 /* No new ones; disks, links, clocks and pauses of all nodes are mended. Nodes of `revive` (bits)
  * that are down start again; the others are killed and stay down. */
 void sim_faults_heal(struct sim_faults *faults, uint32_t revive);
+
+/* For fault_disk.c: a node is about to go back in time. False: not now. */
+bool sim_faults_may_forget(struct sim_faults *faults);
 
 /* For the runner: a node died by itself or by a fault. */
 void sim_faults_node_died(struct sim_faults *faults, struct sim_node *node);

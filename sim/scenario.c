@@ -172,6 +172,33 @@ static void play_wiped_voter(struct sim_run *run)
     sim_run_settle(run);
 }
 
+/* F39: all go down at once; one comes back with an old copy of its DataDir, Raft log and all, and
+ * stands together with just enough others. Whoever leads must hold what they hold. */
+static void play_old_copy(struct sim_run *run)
+{
+    struct sim_node *leader = begin(run);
+    if (leader == NULL) return;
+    int count = run->group.node_count;
+    int old = (int)random_below(&run->random, (uint64_t)count);
+    struct sim_disk *disk = sim_machine_disk(run->group.nodes[old].machine);
+    struct sim_disk_image *image = sim_disk_copy(disk);
+    bool goes_on = sim_run_for(run, random_between(&run->random, 1, 6) * SECOND_US);
+    if (goes_on) {
+        for (int i = 0; i < count; i++)
+            kill_and_keep_down(run, i, SIM_DEATH_KILL);
+        sim_checker_excuse(run->checker, old);
+        sim_disk_restore(disk, image);
+    }
+    sim_disk_image_free(image);
+    for (int i = 0; goes_on && i < sim_group_majority(&run->group); i++) {
+        start_again(run, (old + i) % count);
+        goes_on = sim_run_for(run, random_between(&run->random, 0, SECOND_US));
+    }
+    /* Told apart, it is a learner, and what is left may be no majority. */
+    if (!goes_on || !sim_run_for(run, random_between(&run->random, 1, 6) * SECOND_US)) return;
+    sim_run_settle(run);
+}
+
 /* F47: one replica is configured with a list of members two apart from the others'. */
 static void play_member_lists(struct sim_run *run)
 {
@@ -267,6 +294,7 @@ static const struct scenario scenarios[] = {
     {"no-fetches", play_no_fetches},
     {"stalled-leader", play_stalled_leader},
     {"wiped-voter", play_wiped_voter},
+    {"old-copy", play_old_copy},
     {"member-lists", play_member_lists},
     {"admin-then-kill", play_admin_then_kill},
     {"drifting-terms", play_drifting_terms},

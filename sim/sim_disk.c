@@ -278,7 +278,10 @@ static enum status disk_sync(struct file *base, struct error *error)
         sim_file_sync_fails(file->inode, &chooser);
         return disk_fails(error, "fdatasync");
     }
-    if (!(disk->faults.lies && disk_is_under_test(disk))) sim_file_sync(file->inode);
+    if (disk->faults.lies && disk_is_under_test(disk))
+        disk->lied = true;
+    else
+        sim_file_sync(file->inode);
     if (dies) disk_crash(disk);
     return STATUS_OK;
 }
@@ -404,7 +407,10 @@ static enum status disk_sync_directory(struct file_system *fs, const char *path,
         sim_directory_sync_fails(inode);
         return disk_fails(error, path);
     }
-    if (!(disk->faults.lies && disk_is_under_test(disk))) sim_directory_sync(inode);
+    if (disk->faults.lies && disk_is_under_test(disk))
+        disk->lied = true;
+    else
+        sim_directory_sync(inode);
     if (dies) disk_crash(disk);
     return STATUS_OK;
 }
@@ -528,8 +534,17 @@ void sim_disk_process_died(struct sim_disk *disk)
     disk->time_us = 0;
 }
 
+void sim_disk_on_forgetting(struct sim_disk *disk, sim_disk_may_fn may_forget, void *context)
+{
+    disk->may_forget = may_forget;
+    disk->may_context = context;
+}
+
 void sim_disk_power_cut(struct sim_disk *disk, const struct sim_power_cut *cut)
 {
+    if (disk->lied && disk->may_forget != NULL && !disk->may_forget(disk->may_context))
+        sim_volume_settle(&disk->volume);
+    disk->lied = false;
     struct sim_power_cut drawn = {.chooser = disk_chooser(disk)};
     if (cut == NULL) {
         drawn.leftover = (enum sim_leftover)random_below(&disk->world->random, 3);

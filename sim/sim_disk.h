@@ -47,6 +47,11 @@ int64_t sim_disk_used_bytes(const struct sim_disk *disk);
 /* Virtual time the operations since the last call cost. */
 int64_t sim_disk_take_time(struct sim_disk *disk);
 
+/* Asked when the power goes and syncs have been lied about since it last did: false, and nothing is
+ * lost this time. */
+typedef bool (*sim_disk_may_fn)(void *context);
+void sim_disk_on_forgetting(struct sim_disk *disk, sim_disk_may_fn may_forget, void *context);
+
 /* For the machine. `cut` NULL: drawn from the world's seed. */
 void sim_disk_process_died(struct sim_disk *disk);
 void sim_disk_power_cut(struct sim_disk *disk, const struct sim_power_cut *cut);
