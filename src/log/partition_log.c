@@ -154,6 +154,15 @@ bool partition_log_quarantined(const struct partition_log *log, int64_t *from, i
     return true;
 }
 
+bool partition_log_lacks(const struct partition_log *log, int64_t from, int64_t to)
+{
+    for (uint32_t i = 0; i < log->quarantine_count && from < to; i++) {
+        if (log->quarantine[i].from > from) break;
+        if (log->quarantine[i].to > from) from = log->quarantine[i].to;
+    }
+    return from >= to;
+}
+
 void partition_log_quarantine(struct partition_log *log, int64_t from, int64_t to)
 {
     for (uint32_t i = 0; i < log->quarantine_count; i++) {

@@ -52,6 +52,8 @@ bool partition_log_failed(const struct partition_log *log);
 bool partition_log_busy(const struct partition_log *log);
 /* Quarantined range of offsets, if there is one. */
 bool partition_log_quarantined(const struct partition_log *log, int64_t *from, int64_t *to);
+/* Is all of [from, to) quarantined? */
+bool partition_log_lacks(const struct partition_log *log, int64_t from, int64_t to);
 /* Offsets that one who read the files could not; from == to: none. */
 struct log_damage {
     int64_t from, to;

@@ -101,7 +101,15 @@ void follow_cut(struct follow *follow, struct follow_partition *of, int32_t answ
     if (cut < partition_log_start_offset(log)) cut = partition_log_start_offset(log);
     bool newer_epochs = epoch_history_latest(epochs) > answered_epoch;
     if (cut >= log_end && !newer_epochs) return;
-    if (cut < partition_high_watermark(of->partition)) {
+    int64_t high_watermark = partition_high_watermark(of->partition);
+    if (cut < high_watermark && partition_log_lacks(log, cut, high_watermark)) {
+        /* A history rebuilt from what is left knows no epochs of what is gone: the leader may well
+         * have it. No record here says otherwise; the copy comes anew (follow_renew). */
+        log_warn("cut_spared partition=%s to=%lld high_watermark=%lld reason=\"quarantined\"",
+                 partition_name(of->partition), (long long)cut, (long long)high_watermark);
+        return;
+    }
+    if (cut < high_watermark) {
         set_conflict(follow, of, cut);
         return;
     }
@@ -167,7 +175,7 @@ static void epochs_answer(struct follow *follow, struct follow_partition *of,
         return;
     }
     follow_cut(follow, of, (int32_t)answer->epoch, answer->end);
-    of->ask_again = answer->epoch < of->asked_epoch && !of->conflict && !MUTANT(2);
+    of->ask_again = answer->epoch < of->asked_epoch && of->rewinding && !MUTANT(2);
     if (of->ask_again)
         of->compared = false;
     else

@@ -182,6 +182,24 @@ static void an_epoch_that_is_known_as_it_ends_here_needs_no_cut(void **state)
     script_free(script);
 }
 
+/* What is gone here and of an epoch that the rebuilt history does not know speaks against nobody.
+ */
+static void a_cut_below_the_high_watermark_of_what_is_quarantined_is_no_conflict(void **state)
+{
+    struct script *script = script_with_history(9);
+    (void)state;
+    partition_log_quarantine(partition_log_of(script_orders(script)), 5, 9);
+    script_begin(script, 12);
+    script_send_manifest(script, 12, 1, ORDERS_TOPIC);
+    script_send_epochs(script, 12, 9, 9, 9, 6, 6);
+    assert_int_equal(partition_log_end(script_orders(script)), 9);
+    assert_string_equal(script->alarm, "");
+    struct told told = script_told(script_fetch(script));
+    assert_int_equal(told.entries[0].flags, WIRE_DEFINE | WIRE_FAILED);
+    assert_int_equal(told.entries[0].reason, WIRE_REASON_QUARANTINED);
+    script_free(script);
+}
+
 /* I12: the leader lacks what was known committed here. */
 static void a_cut_below_the_high_watermark_is_refused_and_reported(void **state)
 {
@@ -481,6 +499,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_tail_past_the_end_of_its_epoch_is_cut),
     cmocka_unit_test(rounds_go_on_while_the_leader_answers_an_older_epoch),
     cmocka_unit_test(an_epoch_that_is_known_as_it_ends_here_needs_no_cut),
+    cmocka_unit_test(a_cut_below_the_high_watermark_of_what_is_quarantined_is_no_conflict),
     cmocka_unit_test(a_cut_below_the_high_watermark_is_refused_and_reported),
     cmocka_unit_test(a_divergence_met_later_is_cut_and_told_until_heard),
     cmocka_unit_test(a_reset_restarts_at_the_leaders_log_start),
