@@ -108,12 +108,26 @@ static enum status check_offset(const struct fetch_partition *part)
     return inside ? STATUS_OK : STATUS_OUT_OF_RANGE;
 }
 
+/* Until the in-sync set has reported to this leader's start it may be the one that lacks what the
+ * reader has (a DataDir restored from a backup, F39): "not yet", before a reader that holds more is
+ * sent to where he has been (I4). */
+static bool may_lack_records(const struct fetch_partition *part)
+{
+    const struct partition *partition = part->partition;
+    return partition->high_watermark < partition->epoch_start &&
+           part->offset >= partition_log_start(partition);
+}
+
 static enum status partition_check(struct fetch_partition *part)
 {
     enum status status = partition_check_read(part->partition, part->current_epoch);
-    if (status == STATUS_OK) status = check_divergence(part);
+    if (status != STATUS_OK) return status;
+    status = check_divergence(part);
     if (status == STATUS_OK && !part->diverging) status = check_offset(part);
-    return status;
+    bool beyond = status == STATUS_OUT_OF_RANGE || part->diverging;
+    if (!beyond || !may_lack_records(part) || MUTANT(11)) return status;
+    part->diverging = false;
+    return STATUS_NOT_READY;
 }
 
 /* CORRUPT and IO of a read mean the same to a consumer: this copy cannot serve it. */

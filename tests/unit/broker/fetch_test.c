@@ -277,6 +277,31 @@ static void a_divergence_is_told_and_nothing_read(void **state)
     assert_int_equal(reader.parts[0].status, STATUS_OUT_OF_RANGE);
 }
 
+/* F39: this leader's DataDir may be an old copy; until the set has reported nobody knows (I4). */
+static void what_a_new_leader_may_lack_waits_until_its_high_watermark_is_known(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader, diverged;
+    struct rig_produce sent;
+    struct partition *partition = rig_partition(rig, "orders", 0);
+    rig->hold_high_watermark = true;
+    rig_send(rig, &sent, partition, ACKS_NONE, rig_batch(rig, "w", 2, -1, -1));
+    stepped_loop_settle(&rig->fake);
+    rig_follow(rig, 2, 2);
+    rig_lead(rig, 4);
+    read_from(rig, &reader, 1, 9, 500000);
+    run(rig, &reader);
+    read_from(rig, &diverged, 1, 9, 500000);
+    diverged.parts[0].last_fetched_epoch = 3;
+    run(rig, &diverged);
+    assert_int_equal(reader.calls + diverged.calls, 0);
+    partition_set_high_watermark(partition, 2);
+    assert_int_equal(reader.calls, 1);
+    assert_int_equal(reader.parts[0].status, STATUS_OUT_OF_RANGE);
+    assert_int_equal(diverged.calls, 1);
+    assert_true(diverged.parts[0].diverging);
+}
+
 static void an_unknown_partition_answers_at_once_beside_the_others(void **state)
 {
     struct rig *rig = *state;
@@ -389,6 +414,7 @@ int main(void)
         TEST(demotion_answers_parked_ones),
         TEST(a_leader_that_takes_over_parks_until_it_serves),
         TEST(a_divergence_is_told_and_nothing_read),
+        TEST(what_a_new_leader_may_lack_waits_until_its_high_watermark_is_known),
         TEST(an_unknown_partition_answers_at_once_beside_the_others),
         TEST(no_partitions_answer_at_once),
         TEST(a_cancelled_one_is_never_answered),
