@@ -332,18 +332,35 @@ struct log_scan {
     bool more;        /* neither the end nor a false was met */
 };
 
+static bool scan_allows_gaps(const struct log_scan *scan)
+{
+    return scan->log->config.compacted || !scan->log->config.delete_old;
+}
+
 /* Is the batch in its place? Its base offset is not under its CRC. */
 static bool scan_fits(const struct log_scan *scan, const struct batch_header *header)
 {
-    const struct log_config *config = &scan->log->config;
-    bool gaps = config->compacted || !config->delete_old;
-    bool follows =
-        gaps ? header->base_offset >= scan->expected : header->base_offset == scan->expected;
+    bool follows = scan_allows_gaps(scan) ? header->base_offset >= scan->expected
+                                          : header->base_offset == scan->expected;
     return follows && batch_last_offset(header) < scan->limit;
 }
 
-/* No batch where the walk stands. STATUS_OK: nothing that is wanted, on behind it. STATUS_CORRUPT:
- * that is the damage. */
+/* No batch where the walk stands; the next sound one is of offset `behind`, at `position`.
+ * STATUS_OK: nothing that is wanted, on behind it. STATUS_CORRUPT: that is the damage. */
+static enum status scan_damage(struct log_scan *scan, struct segment_walk *walk, int64_t behind,
+                               int64_t position, struct error *error)
+{
+    if (behind > scan->from) {
+        scan->damage->from = scan->expected > scan->from ? scan->expected : scan->from;
+        scan->damage->to = behind;
+        return error_set(error, STATUS_CORRUPT, "position %lld: offset %lld: not as written",
+                         (long long)walk->position, (long long)scan->expected);
+    }
+    walk->position = position;
+    scan->expected = behind;
+    return STATUS_OK;
+}
+
 static enum status scan_step_over(struct log_scan *scan, struct segment_walk *walk,
                                   struct error *error)
 {
@@ -351,17 +368,10 @@ static enum status scan_step_over(struct log_scan *scan, struct segment_walk *wa
     enum status status =
         segment_walk_resume(walk->file, walk->position + 1, walk->end, scan->expected + 1,
                             scan->limit - 1, &position, &offset, error);
-    if (status != STATUS_OK && status != STATUS_NOT_FOUND) return status;
-    int64_t behind = status == STATUS_OK ? offset : scan->limit;
-    if (behind > scan->from) {
-        scan->damage->from = scan->expected > scan->from ? scan->expected : scan->from;
-        scan->damage->to = behind;
-        return error_set(error, STATUS_CORRUPT, "position %lld: offset %lld: not as written",
-                         (long long)walk->position, (long long)scan->expected);
+    if (status == STATUS_NOT_FOUND) {
+        return scan_damage(scan, walk, scan->limit, walk->end, error);
     }
-    walk->position = status == STATUS_OK ? position : walk->end;
-    scan->expected = behind;
-    return STATUS_OK;
+    return status == STATUS_OK ? scan_damage(scan, walk, offset, position, error) : status;
 }
 
 static enum status scan_walk(struct log_scan *scan, struct segment_walk *walk, struct error *error)
@@ -370,7 +380,10 @@ static enum status scan_walk(struct log_scan *scan, struct segment_walk *walk, s
     const uint8_t *data;
     while (scan->more && scan->expected < scan->limit) {
         enum status status = segment_walk_batch(walk, &header, &data, error);
-        if (status == STATUS_NOT_FOUND) return STATUS_OK;
+        if (status == STATUS_NOT_FOUND) {
+            if (scan_allows_gaps(scan)) return STATUS_OK;
+            return scan_damage(scan, walk, scan->limit, walk->end, error);
+        }
         if (status == STATUS_CORRUPT || (status == STATUS_OK && !scan_fits(scan, &header))) {
             status = scan_step_over(scan, walk, error);
             if (status == STATUS_OK) continue;
