@@ -57,9 +57,10 @@ enum status partition_follow_append(struct partition *partition, struct shared_b
  * a known high watermark (asserted). */
 void partition_truncate(struct partition *partition, int64_t offset, log_done_fn done,
                         void *context);
-/* Follower: restart at the leader's log start; high watermark and log start taken together. */
+/* Follower: restart at the leader's log start; high watermark and log start taken together.
+ * set_aside: the files are kept for a day. */
 void partition_reset(struct partition *partition, int64_t offset, int32_t epoch,
-                     int64_t high_watermark, log_done_fn done, void *context);
+                     int64_t high_watermark, bool set_aside, log_done_fn done, void *context);
 /* Follower: the leader's log start moved up. */
 void partition_follow_log_start(struct partition *partition, int64_t log_start);
 /* Leader: the epoch of this leadership begins at the log end. */

@@ -228,10 +228,10 @@ static void reset_done(void *context, enum status status, const struct error *er
 }
 
 void partition_reset(struct partition *partition, int64_t offset, int32_t epoch,
-                     int64_t high_watermark, log_done_fn done, void *context)
+                     int64_t high_watermark, bool set_aside, log_done_fn done, void *context)
 {
     struct partition_change *change = change_new(partition, offset, done, context);
     change->reset = true;
     change->high_watermark = high_watermark;
-    partition_log_reset(partition->log, offset, epoch, reset_done, change);
+    partition_log_reset(partition->log, offset, epoch, set_aside, reset_done, change);
 }

@@ -167,10 +167,11 @@ void partition_log_truncate(struct partition_log *log, int64_t offset, log_done_
     exclusive_wait(exclusive);
 }
 
-void partition_log_reset(struct partition_log *log, int64_t offset, int32_t epoch, log_done_fn done,
-                         void *context)
+void partition_log_reset(struct partition_log *log, int64_t offset, int32_t epoch, bool set_aside,
+                         log_done_fn done, void *context)
 {
     struct exclusive *exclusive = exclusive_new(log, EXCLUSIVE_RESET, done, context);
+    exclusive->set_aside = set_aside;
     exclusive->offset = offset;
     exclusive->epoch = epoch;
     if (!exclusive_take_log(exclusive, -1)) return;

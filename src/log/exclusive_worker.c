@@ -11,9 +11,14 @@
 
 #include "base/assert.h"
 #include "base/failpoint.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "log/segment_walk.h"
 #include "log/store_internal.h"
+
+/* A directory's name has at most 255 bytes; topic names alone may have 249. */
+#define ASIDE_TOPIC_BYTES 200
+#define KEPT_RESETS_MAX   8 /* of a topic */
 
 static enum status exclusive_failpoint(const char *name, struct error *error)
 {
@@ -125,37 +130,6 @@ static void exclusive_end(struct exclusive *exclusive, enum status status)
     if (status != STATUS_NO_SPACE) exclusive->status = STATUS_IO;
     exclusive->error.status = exclusive->status;
     error_prefix(&exclusive->error, "%s", exclusive->log->name);
-}
-
-void exclusive_look(struct log_store *store, struct exclusive *exclusive,
-                    struct position_update *update)
-{
-    struct synced_position synced = {0};
-    if (exclusive->status != STATUS_OK) return;
-    switch (exclusive->kind) {
-    case EXCLUSIVE_TRUNCATE:
-        if (exclusive->target_base < 0) return;
-        exclusive_end(exclusive, cut_find(store, exclusive));
-        synced = (struct synced_position){.floor = exclusive->floor,
-                                          .segment_base = exclusive->target_base,
-                                          .position = exclusive->position,
-                                          .end_offset = exclusive->end_offset};
-        break;
-    case EXCLUSIVE_RESET:
-        synced = (struct synced_position){.floor = exclusive->offset,
-                                          .segment_base = exclusive->offset,
-                                          .end_offset = exclusive->offset};
-        break;
-    case EXCLUSIVE_CLOSE: synced = exclusive->closing.synced; break;
-    case EXCLUSIVE_DROP: break;
-    }
-    bool leaves = exclusive->kind == EXCLUSIVE_DROP;
-    *update = (struct position_update){
-        .slot = exclusive->slot,
-        .content = {.uid = exclusive->log->uid,
-                    .partition = exclusive->log->partition,
-                    .generation = leaves ? 0 : exclusive->slot_generation + 1,
-                    .synced = synced}};
 }
 
 /* ---- doing it ---- */
@@ -313,31 +287,16 @@ static enum status reset_run(struct log_store *store, const char *directory,
     return status == STATUS_OK ? exclusive_failpoint("reset.done", error) : status;
 }
 
-/* The partition's directory leaves its place in one step: a new incarnation may take it at once. */
-static enum status drop_run(struct log_store *store, const char *directory,
-                            struct exclusive *exclusive)
+/* The partition's directory leaves its place in one step, for parent/aside/: another may take it at
+ * once. */
+static enum status directory_leave(struct log_store *store, const char *directory,
+                                   const struct partition_log *log, const char *parent,
+                                   const char *aside, const char *path, struct error *error)
 {
-    /* A directory's name has at most 255 bytes; topic names alone may have 249. */
-    enum { TOPIC_BYTES_MAX = 200 };
     struct file_system *fs = store->options.fs;
-    struct error *error = &exclusive->error;
-    const struct partition_log *log = exclusive->log;
-    char parent[LOG_DIRECTORY_BYTES], aside[LOG_DIRECTORY_BYTES], path[PATH_MAX];
-    char uid[UUID_TEXT_BYTES], topic[LOG_DIRECTORY_BYTES];
+    char topic[LOG_DIRECTORY_BYTES];
     enum file_kind kind;
-    uuid_format(&log->uid, uid);
     snprintf(topic, sizeof(topic), "%s/topics/%s", store->data_dir, log->topic);
-    if (exclusive->set_aside) {
-        snprintf(parent, sizeof(parent), "%s/quarantine", store->data_dir);
-        snprintf(aside, sizeof(aside), "%s/quarantine/%.*s.%s", store->data_dir, TOPIC_BYTES_MAX,
-                 log->topic, uid);
-        snprintf(path, sizeof(path), "%.*s/%d", LOG_DIRECTORY_BYTES - 1, aside, log->partition);
-    } else {
-        snprintf(parent, sizeof(parent), "%s", store->data_dir);
-        snprintf(aside, sizeof(aside), "%s/" TRASH_DIRECTORY, store->data_dir);
-        snprintf(path, sizeof(path), "%.*s/%s.%d", LOG_DIRECTORY_BYTES - 1, aside, uid,
-                 log->partition);
-    }
     enum status status = file_kind(fs, directory, &kind, error);
     if (status == STATUS_NOT_FOUND) return STATUS_OK;
     if (status == STATUS_OK) status = file_make_directory(fs, parent, error);
@@ -347,10 +306,88 @@ static enum status drop_run(struct log_store *store, const char *directory,
     if (status == STATUS_OK) status = segment_sync_directory(fs, aside, error);
     if (status == STATUS_OK) status = segment_sync_directory(fs, parent, error);
     if (status == STATUS_OK) status = segment_sync_directory(fs, topic, error);
-    if (status == STATUS_OK && exclusive->set_aside) {
-        status = segment_sync_directory(fs, store->data_dir, error);
-    }
+    if (status == STATUS_OK) status = segment_sync_directory(fs, store->data_dir, error);
     return status;
+}
+
+static enum status drop_run(struct log_store *store, const char *directory,
+                            struct exclusive *exclusive)
+{
+    const struct partition_log *log = exclusive->log;
+    char parent[LOG_DIRECTORY_BYTES], aside[LOG_DIRECTORY_BYTES], path[PATH_MAX];
+    char uid[UUID_TEXT_BYTES];
+    uuid_format(&log->uid, uid);
+    if (exclusive->set_aside) {
+        snprintf(parent, sizeof(parent), "%s/quarantine", store->data_dir);
+        snprintf(aside, sizeof(aside), "%s/quarantine/%.*s.%s", store->data_dir, ASIDE_TOPIC_BYTES,
+                 log->topic, uid);
+        snprintf(path, sizeof(path), "%.*s/%d", LOG_DIRECTORY_BYTES - 1, aside, log->partition);
+    } else {
+        snprintf(parent, sizeof(parent), "%s", store->data_dir);
+        snprintf(aside, sizeof(aside), "%s/" TRASH_DIRECTORY, store->data_dir);
+        snprintf(path, sizeof(path), "%.*s/%s.%d", LOG_DIRECTORY_BYTES - 1, aside, uid,
+                 log->partition);
+    }
+    return directory_leave(store, directory, log, parent, aside, path, &exclusive->error);
+}
+
+/* What a reset gives up is kept in a directory of its own, so that no later one replaces it and
+ * each has its day. Before the position goes down: after a crash in between, the copy is known to
+ * lack it all. */
+static enum status reset_set_aside(struct log_store *store, struct exclusive *exclusive)
+{
+    const struct partition_log *log = exclusive->log;
+    char directory[LOG_DIRECTORY_BYTES], parent[LOG_DIRECTORY_BYTES], aside[LOG_DIRECTORY_BYTES];
+    char path[PATH_MAX], uid[UUID_TEXT_BYTES];
+    enum file_kind kind;
+    uuid_format(&log->uid, uid);
+    log_directory(directory, store, log->topic, log->partition);
+    snprintf(parent, sizeof(parent), "%s/quarantine", store->data_dir);
+    for (int i = 0; i < KEPT_RESETS_MAX; i++) {
+        snprintf(aside, sizeof(aside), "%s/quarantine/%.*s.%s-%d", store->data_dir,
+                 ASIDE_TOPIC_BYTES, log->topic, uid, i);
+        enum status status = file_kind(store->options.fs, aside, &kind, &exclusive->error);
+        if (status == STATUS_OK) continue;
+        if (status != STATUS_NOT_FOUND) return status;
+        snprintf(path, sizeof(path), "%.*s/%d", LOG_DIRECTORY_BYTES - 1, aside, log->partition);
+        log_warn("set_aside partition=%s directory=%s", log->name, aside);
+        return directory_leave(store, directory, log, parent, aside, path, &exclusive->error);
+    }
+    log_warn("not_set_aside partition=%s reason=\"%d copies of its topic are kept already\"",
+             log->name, KEPT_RESETS_MAX);
+    return STATUS_OK;
+}
+
+void exclusive_look(struct log_store *store, struct exclusive *exclusive,
+                    struct position_update *update)
+{
+    struct synced_position synced = {0};
+    if (exclusive->status != STATUS_OK) return;
+    switch (exclusive->kind) {
+    case EXCLUSIVE_TRUNCATE:
+        if (exclusive->target_base < 0) return;
+        exclusive_end(exclusive, cut_find(store, exclusive));
+        synced = (struct synced_position){.floor = exclusive->floor,
+                                          .segment_base = exclusive->target_base,
+                                          .position = exclusive->position,
+                                          .end_offset = exclusive->end_offset};
+        break;
+    case EXCLUSIVE_RESET:
+        if (exclusive->set_aside) exclusive_end(exclusive, reset_set_aside(store, exclusive));
+        synced = (struct synced_position){.floor = exclusive->offset,
+                                          .segment_base = exclusive->offset,
+                                          .end_offset = exclusive->offset};
+        break;
+    case EXCLUSIVE_CLOSE: synced = exclusive->closing.synced; break;
+    case EXCLUSIVE_DROP: break;
+    }
+    bool leaves = exclusive->kind == EXCLUSIVE_DROP;
+    *update = (struct position_update){
+        .slot = exclusive->slot,
+        .content = {.uid = exclusive->log->uid,
+                    .partition = exclusive->log->partition,
+                    .generation = leaves ? 0 : exclusive->slot_generation + 1,
+                    .synced = synced}};
 }
 
 static void record_update(struct log_store *store, const struct exclusive *exclusive)

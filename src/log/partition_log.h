@@ -135,10 +135,11 @@ typedef void (*log_done_fn)(void *context, enum status status, const struct erro
 void partition_log_truncate(struct partition_log *log, int64_t offset, log_done_fn done,
                             void *context);
 /* Throws all records away and restarts empty at `offset`, with `epoch` (-1: none) in force there.
- * A copy that failed while it ran is well again after it. STATUS_STORAGE_ERROR: one that could not
- * be recovered. */
-void partition_log_reset(struct partition_log *log, int64_t offset, int32_t epoch, log_done_fn done,
-                         void *context);
+ * A copy that failed while it ran is well again after it. set_aside: its files are kept for a day,
+ * in quarantine/<topic>.<uid>-<n>/<partition>. STATUS_STORAGE_ERROR: one that could not be
+ * recovered. */
+void partition_log_reset(struct partition_log *log, int64_t offset, int32_t epoch, bool set_aside,
+                         log_done_fn done, void *context);
 
 /* Raises the log start (never lowers, never past `high_watermark`): DELETE_RECORDS, or what a
  * follower learns from its leader. Whole segments below it are removed in the background. */

@@ -295,7 +295,7 @@ static void apply_entry(struct follow *follow, const struct wire_answer_entry *e
 {
     if (entry->slot >= follow->slot_count) return;
     struct follow_partition *of = follow->slots[entry->slot];
-    if (of->partition == NULL || of->rewinding || of->conflict) return;
+    if (of->partition == NULL || of->rewinding || of->conflict || of->uncut) return;
     if (of->failed || partition_log_failed(partition_log_of(of->partition))) return;
     switch (entry->kind) {
     case WIRE_DATA: apply_data(follow, of, entry, data); break;

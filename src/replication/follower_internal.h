@@ -20,6 +20,7 @@ struct follow_partition {
     uint64_t rewound_seq; /* of the last request that said so */
     bool asked;           /* in the epochs request in flight */
     bool conflict, failed;
+    bool uncut; /* damaged, and not cut below its high watermark */
     uint8_t reason;
     int64_t conflict_offset;
     int64_t retry_us;    /* failed for a passing reason: tried again then; 0 */

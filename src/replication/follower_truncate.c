@@ -62,16 +62,24 @@ static void reset_done(void *context, enum status status, const struct error *er
     rewind_ended(context, status, error);
 }
 
+/* A copy that is damaged accuses nobody: its epochs may be a guess from what could be read. It
+ * stays reported as failed, and comes anew when it has left the in-sync set. */
 static void set_conflict(struct follow *follow, struct follow_partition *of, int64_t cut)
 {
     char text[320];
-    snprintf(text, sizeof(text), "%s: asked to cut to %lld, below the high watermark %lld",
+    bool broken = partition_is_broken(of->partition);
+    snprintf(text, sizeof(text), "%s: asked to cut to %lld, below the high watermark %lld%s",
              partition_name(of->partition), (long long)cut,
-             (long long)partition_high_watermark(of->partition));
-    of->conflict = true;
-    of->conflict_offset = cut;
-    of->must_tell = true;
-    follow_mark_changed(follow, of);
+             (long long)partition_high_watermark(of->partition),
+             broken ? "; this copy is damaged" : "");
+    if (broken) {
+        of->uncut = true;
+    } else {
+        of->conflict = true;
+        of->conflict_offset = cut;
+        of->must_tell = true;
+        follow_mark_changed(follow, of);
+    }
     follow->options.handlers.alarm(follow->options.handlers.context, "truncation_refused", text);
 }
 
@@ -122,9 +130,11 @@ void follow_reset(struct follow *follow, struct follow_partition *of, int64_t of
     (void)FAILPOINT("reset.begin");
     log_warn("reset partition=%s epoch=%d offset=%lld log_end=%lld", partition_name(of->partition),
              follow->options.epoch, (long long)offset, (long long)partition_log_end(of->partition));
-    of->conflict = false;
+    /* It may be the last to hold what a leader with a broken disk lacks. */
+    bool set_aside = of->conflict || of->uncut;
+    of->conflict = of->uncut = false;
     rewind_began(follow, of);
-    partition_reset(of->partition, offset, epoch, high_watermark, reset_done, of);
+    partition_reset(of->partition, offset, epoch, high_watermark, set_aside, reset_done, of);
 }
 
 /* What is below the high watermark is on the leader and on every member of the in-sync set, so the
@@ -138,9 +148,9 @@ void follow_renew(struct follow *follow)
     struct follow_partition *of;
     DL_FOREACH(follow->partitions, of)
     {
-        if (of->partition == NULL || of->rewinding || of->conflict ||
-            !partition_is_broken(of->partition))
+        if (of->partition == NULL || of->rewinding || !partition_is_broken(of->partition)) {
             continue;
+        }
         if (now < of->renew_us || follow->rewinds >= RENEWALS_MAX) continue;
         of->renew_us = now + (RENEW_AGAIN_US << (of->renewals < 2 ? of->renewals : 2));
         of->renewals++;

@@ -23,6 +23,36 @@ static void assert_log_ends(struct log_fixture *f, int64_t end)
     assert_true(epoch_history_latest(partition_log_epochs(f->log)) < (end + 5) / 6 + 1);
 }
 
+static void a_reset_that_keeps_the_files_takes_a_directory_of_its_own_each_time(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    enum status status;
+    (void)state;
+    begin_with(&f, &disk, 20);
+    for (int i = 0; i < 2; i++) {
+        char uid[UUID_TEXT_BYTES], path[400];
+        partition_log_reset(f.log, 0, 12, true, fixture_done, &f);
+        fake_loop_run(&f.loop);
+        assert_int_equal(f.done_status, STATUS_OK);
+        assert_int_equal(partition_log_end_offset(f.log), 0);
+        struct log_identity identity = fixture_identity(0);
+        snprintf(path, sizeof(path), "/data/quarantine/t.%s-%d/0/00000000000000000000.log",
+                 uuid_format(&identity.uid, uid), i);
+        assert_non_null(memory_disk_file(&disk, path));
+        assert_int_not_equal(memory_disk_file(&disk, path)->bytes, 0);
+        assert_int_equal(fixture_append_to(f.log, 4, 12, 1000, 20), STATUS_OK);
+        fake_loop_run(&f.loop);
+    }
+    fixture_crash(&f);
+    memory_disk_power_cut(&disk);
+    fixture_reopen(&f);
+    assert_false(f.recovery.quarantined);
+    assert_int_equal(fixture_read_all(&f, 0, 1000, &status), 4);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
 static void a_cut_takes_bytes_epochs_and_indexes_and_appends_go_on_there(void **state)
 {
     (void)state;
@@ -200,7 +230,7 @@ static void a_reset_throws_all_away_and_begins_at_its_offset(void **state)
         enum status status;
         begin_with(&f, &disk, 20);
         assert_int_equal(fixture_append_to(f.log, 1, 9, 1000, 20), STATUS_OK);
-        partition_log_reset(f.log, offsets[i], 12, fixture_done, &f);
+        partition_log_reset(f.log, offsets[i], 12, false, fixture_done, &f);
         fake_loop_run(&f.loop);
         assert_int_equal(f.done_calls, 1);
         assert_int_equal(f.done_status, STATUS_OK);
@@ -242,7 +272,7 @@ static void a_reset_makes_a_copy_well_whose_recovery_failed(void **state)
         if (f.log != NULL && failed) {
             resets++;
             assert_true(partition_log_failed(f.log));
-            partition_log_reset(f.log, 8, 12, fixture_done, &f);
+            partition_log_reset(f.log, 8, 12, false, fixture_done, &f);
             fake_loop_run(&f.loop);
             assert_int_equal(f.done_status, STATUS_OK);
             assert_false(partition_log_failed(f.log));
@@ -275,7 +305,7 @@ static void a_crash_in_a_reset_leaves_the_old_log_or_the_new_one(void **state)
                 fixture_rest(&f);
                 disk.fail_at = disk.operations + n;
                 disk.fail_for_ever = true;
-                partition_log_reset(f.log, offsets[i], 30, fixture_done, &f);
+                partition_log_reset(f.log, offsets[i], 30, false, fixture_done, &f);
                 fake_loop_run(&f.loop);
                 bool done = f.done_status == STATUS_OK;
                 bool reached = disk.operations >= disk.fail_at;
@@ -364,6 +394,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cut_takes_bytes_epochs_and_indexes_and_appends_go_on_there),
+        cmocka_unit_test(a_reset_that_keeps_the_files_takes_a_directory_of_its_own_each_time),
         cmocka_unit_test(a_cut_inside_of_a_chunk_leaves_no_hole_in_memory),
         cmocka_unit_test(a_cut_gives_up_what_is_queued_and_waits_for_what_is_in_flight),
         cmocka_unit_test(a_cut_at_or_past_the_end_still_cuts_the_epochs),

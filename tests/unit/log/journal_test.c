@@ -127,8 +127,8 @@ static void a_cut_is_not_undone_by_what_the_journal_held(void **state)
         }
         int64_t expected = 2;
         if (kind == 0) partition_log_truncate(many.logs[3], 4, fixture_done, &many.f);
-        if (kind == 1) partition_log_reset(many.logs[3], 4, 2, fixture_done, &many.f);
-        if (kind == 2) partition_log_reset(many.logs[3], 0, 2, fixture_done, &many.f);
+        if (kind == 1) partition_log_reset(many.logs[3], 4, 2, false, fixture_done, &many.f);
+        if (kind == 2) partition_log_reset(many.logs[3], 0, 2, false, fixture_done, &many.f);
         if (kind == 3) log_store_drop(many.f.store, many.logs[3], false, fixture_done, &many.f);
         fake_loop_run(&many.f.loop);
         assert_int_equal(many.f.done_calls, 1);

@@ -218,6 +218,31 @@ static void a_cut_below_the_high_watermark_is_refused_and_reported(void **state)
     script_free(script);
 }
 
+/* Its epochs may be a guess: it accuses nobody, and comes anew when it has left the set. */
+static void a_damaged_copy_that_may_not_be_cut_comes_anew_and_its_files_are_kept(void **state)
+{
+    struct script *script = script_with_history(9);
+    struct partition *orders = script_orders(script);
+    char uid[UUID_TEXT_BYTES], path[300];
+    (void)state;
+    partition_log_quarantine(partition_log_of(orders), 1, 2);
+    script_begin(script, 12);
+    script_send_manifest(script, 12, 1, ORDERS_TOPIC);
+    script_send_epochs(script, 12, 9, 9, 9, 6, 6);
+    assert_int_equal(partition_log_end(orders), 9);
+    assert_string_equal(script->alarm, "truncation_refused");
+    struct told told = script_told(script_fetch(script));
+    assert_int_equal(told.entries[0].flags, WIRE_DEFINE | WIRE_FAILED);
+    assert_int_equal(told.entries[0].reason, WIRE_REASON_QUARANTINED);
+    script_open(script);
+    assert_int_equal(partition_log_end(orders), 0);
+    assert_true(partition_damaged(orders)); /* until it holds what was committed */
+    snprintf(path, sizeof(path), "quarantine/orders.%s-0/0/00000000000000000000.log",
+             uuid_format(topic_uid(partition_topic(orders)), uid));
+    assert_true(rig_has_path(&script->rig, path));
+    script_free(script);
+}
+
 static void a_divergence_met_later_is_cut_and_told_until_heard(void **state)
 {
     struct script *script = script_following();
@@ -501,6 +526,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_epoch_that_is_known_as_it_ends_here_needs_no_cut),
     cmocka_unit_test(a_cut_below_the_high_watermark_of_what_is_quarantined_is_no_conflict),
     cmocka_unit_test(a_cut_below_the_high_watermark_is_refused_and_reported),
+    cmocka_unit_test(a_damaged_copy_that_may_not_be_cut_comes_anew_and_its_files_are_kept),
     cmocka_unit_test(a_divergence_met_later_is_cut_and_told_until_heard),
     cmocka_unit_test(a_reset_restarts_at_the_leaders_log_start),
     cmocka_unit_test(a_reset_that_is_not_due_is_refused),
