@@ -272,8 +272,12 @@ static void exclusive_begin_truncate(struct exclusive *exclusive)
 static void exclusive_begin_reset(struct exclusive *exclusive)
 {
     struct partition_log *log = exclusive->log;
-    epoch_history_clear(&log->epochs);
-    epoch_history_assign(&log->epochs, exclusive->epoch, exclusive->offset);
+    if (exclusive->keeps_front) {
+        epoch_history_truncate_end(&log->epochs, exclusive->offset);
+    } else {
+        epoch_history_clear(&log->epochs);
+        epoch_history_assign(&log->epochs, exclusive->epoch, exclusive->offset);
+    }
     log->epochs_dirty = true;
     log_mark_dirty(log);
 }
@@ -314,12 +318,18 @@ void exclusive_begin(struct exclusive *exclusive)
                                       "%s: this copy has failed", log->name);
         return;
     }
-    /* A cut below all there is begins anew there. */
+    /* A cut below all there is begins anew there; the files that held what is before it are lost,
+     * and that is not to be forgotten. */
     if (exclusive->kind == EXCLUSIVE_TRUNCATE && exclusive->offset < log->log_end &&
         log_segment_of(log, exclusive->offset) == NULL) {
         exclusive->kind = EXCLUSIVE_RESET;
+        exclusive->keeps_front = true;
     }
     exclusive_list_files(exclusive);
+    if (exclusive->kind == EXCLUSIVE_RESET &&
+        (!exclusive->keeps_front || exclusive->floor > exclusive->offset)) {
+        exclusive->floor = exclusive->offset;
+    }
     if (exclusive->kind == EXCLUSIVE_TRUNCATE) exclusive_begin_truncate(exclusive);
     if (exclusive->kind == EXCLUSIVE_RESET) exclusive_begin_reset(exclusive);
     bool moves = exclusive->kind == EXCLUSIVE_RESET || exclusive->target_base >= 0;
@@ -383,8 +393,11 @@ static void exclusive_apply_reset(struct exclusive *exclusive)
     log_add_segment(log, segment);
     log->settled_count = 0;
     log->directory_made = true;
-    log->log_start = log->log_end = log->durable = exclusive->offset;
-    log->quarantine_count = 0;
+    log->log_end = log->durable = exclusive->offset;
+    if (!exclusive->keeps_front || log->log_start > exclusive->offset) {
+        log->log_start = exclusive->offset;
+    }
+    log_unquarantine_from(log, exclusive->keeps_front ? exclusive->offset : log->log_start);
     offsets_mark(log);
 }
 

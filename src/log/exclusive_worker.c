@@ -374,7 +374,7 @@ void exclusive_look(struct log_store *store, struct exclusive *exclusive,
         break;
     case EXCLUSIVE_RESET:
         if (exclusive->set_aside) exclusive_end(exclusive, reset_set_aside(store, exclusive));
-        synced = (struct synced_position){.floor = exclusive->offset,
+        synced = (struct synced_position){.floor = exclusive->floor,
                                           .segment_base = exclusive->offset,
                                           .end_offset = exclusive->offset};
         break;

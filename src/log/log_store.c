@@ -436,6 +436,12 @@ enum status log_store_scan(struct partition_log *log, int64_t from, int64_t to, 
                             .more = true};
     *damage = (struct log_damage){0};
     log_directory(directory, log->store, log->topic, log->partition);
+    int64_t first = count == 0 || bases[0] > scan.to ? scan.to : bases[0];
+    if (first > from && !scan_allows_gaps(&scan)) {
+        *damage = (struct log_damage){.from = from, .to = first};
+        status = error_set(error, STATUS_CORRUPT, "no files of offsets %lld to %lld",
+                           (long long)from, (long long)first);
+    }
     for (uint32_t i = 0; status == STATUS_OK && scan.more && i < count; i++) {
         if (i + 1 < count && bases[i + 1] <= from) continue;
         if (bases[i] >= scan.to) break;

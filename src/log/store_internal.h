@@ -92,6 +92,7 @@ struct exclusive {
     int64_t offset;
     int32_t epoch;
     bool set_aside;
+    bool keeps_front; /* RESET: a cut; what is missing before `offset` stays missing */
     log_done_fn done; /* may be NULL */
     void *context;
     struct exclusive *next; /* waiting */

@@ -23,6 +23,43 @@ static void assert_log_ends(struct log_fixture *f, int64_t end)
     assert_true(epoch_history_latest(partition_log_epochs(f->log)) < (end + 5) / 6 + 1);
 }
 
+/* A log that lost all its files knows what it lacks, before a cut and after it. */
+static void a_cut_of_lost_files_leaves_what_is_before_it_missing(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    struct error error;
+    enum status status;
+    int64_t from, to;
+    (void)state;
+    begin_with(&f, &disk, 20);
+    fixture_stop(&f);
+    assert_int_equal(file_remove_tree(&disk.fs, FIXTURE_DIRECTORY, &error), STATUS_OK);
+    memory_disk_settle(&disk);
+    fixture_reopen(&f);
+    assert_true(f.recovery.quarantined);
+    partition_log_truncate(f.log, 30, fixture_done, &f);
+    fake_loop_run(&f.loop);
+    assert_int_equal(f.done_status, STATUS_OK);
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(partition_log_start_offset(f.log), 0);
+        assert_int_equal(partition_log_end_offset(f.log), 30);
+        assert_true(partition_log_quarantined(f.log, &from, &to));
+        assert_int_equal(from, 0);
+        assert_int_equal(to, 30);
+        assert_int_equal(epoch_history_latest(partition_log_epochs(f.log)), 4);
+        if (again) break;
+        fixture_crash(&f);
+        memory_disk_power_cut(&disk);
+        fixture_reopen(&f);
+    }
+    assert_int_equal(fixture_append_to(f.log, 4, 12, 1000, 20), STATUS_OK);
+    fake_loop_run(&f.loop);
+    assert_int_equal(fixture_read_all(&f, 30, 1000, &status), 34);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
 static void a_reset_that_keeps_the_files_takes_a_directory_of_its_own_each_time(void **state)
 {
     struct memory_disk disk;
@@ -394,6 +431,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cut_takes_bytes_epochs_and_indexes_and_appends_go_on_there),
+        cmocka_unit_test(a_cut_of_lost_files_leaves_what_is_before_it_missing),
         cmocka_unit_test(a_reset_that_keeps_the_files_takes_a_directory_of_its_own_each_time),
         cmocka_unit_test(a_cut_inside_of_a_chunk_leaves_no_hole_in_memory),
         cmocka_unit_test(a_cut_gives_up_what_is_queued_and_waits_for_what_is_in_flight),

@@ -235,6 +235,9 @@ static void a_damaged_copy_that_may_not_be_cut_comes_anew_and_its_files_are_kept
     assert_int_equal(told.entries[0].flags, WIRE_DEFINE | WIRE_FAILED);
     assert_int_equal(told.entries[0].reason, WIRE_REASON_QUARANTINED);
     script_open(script);
+    assert_int_equal(partition_log_end(orders), 9); /* still in the set */
+    struct reply out = {.session = script->session};
+    script_reply(script, script_fetch(script), &out);
     assert_int_equal(partition_log_end(orders), 0);
     assert_true(partition_damaged(orders)); /* until it holds what was committed */
     snprintf(path, sizeof(path), "quarantine/orders.%s-0/0/00000000000000000000.log",
