@@ -365,6 +365,7 @@ static void data_entry(struct parked_fetch *parked, struct position *position,
     entry->bytes = read->bytes;
     entry->offset = (int64_t)load_u64(read->pieces[0].shared->data + read->pieces[0].at);
     entry->epoch = (int32_t)load_u32(read->pieces[0].shared->data + read->pieces[0].at + 12);
+    position->data_seq = parked->header.seq;
     answer_pieces(parked, read);
 }
 
@@ -450,6 +451,9 @@ static enum status serve_slot(struct leader *leader, struct follower *follower,
     }
     if (!position_is_news(leader, position)) return STATUS_OK;
     if (answer_if_apart(parked, position)) return STATUS_OK;
+    /* What was appended while this answer waited for the disk: the next one brings it. The follower
+     * has not said yet that it holds what this one brings, and would be sent the same again. */
+    if (position->data_seq == parked->header.seq) return STATUS_OK;
     if (partition_log_end(position->of->partition) > position->fetch_offset) {
         return serve_data(leader, follower, position);
     }

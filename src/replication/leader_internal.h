@@ -21,6 +21,7 @@ struct position {
     int64_t fetch_offset, durable, follower_start;
     int32_t last_epoch;
     uint64_t marks_seq;                          /* seq of the request that set the marks */
+    uint64_t data_seq;                           /* … and of the last one answered with data */
     int64_t told_high_watermark, told_log_start; /* -1: nothing told yet */
     /* In the follower's queue of slots with news. */
     bool has_news;

@@ -124,12 +124,14 @@ static void bench_commit_isr(struct bench *bench, uint32_t isr)
     leader_set_group(bench->leader, &bench->group);
 }
 
-static struct bench *bench_new(void)
+/* cache_bytes_max 0: the default. */
+static struct bench *bench_new_with_cache(size_t cache_bytes_max)
 {
     struct bench *bench = calloc(1, sizeof(*bench));
     struct rig *rig = &bench->rig;
     rig_init(rig);
     rig->settings.internal_partitions = 1;
+    if (cache_bytes_max > 0) rig->settings.cache_bytes_max = cache_bytes_max;
     rig->hold_high_watermark = true;
     rig_start(rig);
     rig_lead(rig, EPOCH);
@@ -156,6 +158,11 @@ static struct bench *bench_new(void)
     bench_commit_isr(bench, 7);
     leader_serving(bench->leader);
     return bench;
+}
+
+static struct bench *bench_new(void)
+{
+    return bench_new_with_cache(0);
 }
 
 static void bench_free(struct bench *bench)
@@ -208,7 +215,8 @@ struct said {
     uint32_t entry_count;
 };
 
-static struct asked *bench_say(struct bench *bench, const struct said *said)
+/* Delivers a request; what comes of it is left to the loop and its jobs. */
+static struct asked *bench_send(struct bench *bench, const struct said *said)
 {
     struct wire_request_header header = {
         .kind = said->kind,
@@ -242,8 +250,14 @@ static struct asked *bench_say(struct bench *bench, const struct said *said)
     assert_true(bench->asked_count < ARRAY_COUNT(bench->asked));
     bench->asked[bench->asked_count++] = asked;
     leader_fetch(bench->leader, said->member, &header, &entries, &asked->base, 100 + said->member);
-    bench_settle(bench);
     buffer_deinit(&body);
+    return asked;
+}
+
+static struct asked *bench_say(struct bench *bench, const struct said *said)
+{
+    struct asked *asked = bench_send(bench, said);
+    bench_settle(bench);
     return asked;
 }
 
@@ -315,17 +329,22 @@ static struct asked *bench_mark(struct bench *bench, uint32_t member, uint64_t s
     return bench_say(bench, &said);
 }
 
+/* A batch of one record, not durable yet. */
+static void bench_append_one(struct bench *bench, uint32_t slot)
+{
+    static struct rig_produce sent[256];
+    static uint32_t next;
+    struct partition *partition = bench_partition(bench, slot);
+    rig_send(&bench->rig, &sent[next++ % 256], partition, ACKS_LEADER,
+             rig_batch(&bench->rig, "value", 1, -1, -1));
+    leader_appended(bench->leader, partition);
+}
+
 /* Batches of one record each to orders/0 (slot 0) or orders/1, durable here. */
 static void bench_append_to(struct bench *bench, uint32_t slot, int count)
 {
-    for (int i = 0; i < count; i++) {
-        static struct rig_produce sent[256];
-        static uint32_t next;
-        struct partition *partition = bench_partition(bench, slot);
-        rig_send(&bench->rig, &sent[next++ % 256], partition, ACKS_LEADER,
-                 rig_batch(&bench->rig, "value", 1, -1, -1));
-        leader_appended(bench->leader, partition);
-    }
+    for (int i = 0; i < count; i++)
+        bench_append_one(bench, slot);
     bench_settle(bench);
     leader_durable(bench->leader, bench_partition(bench, slot));
     bench_settle(bench);

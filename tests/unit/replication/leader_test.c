@@ -326,6 +326,37 @@ static void an_answer_holds_one_whole_batch_at_least_and_rotates(void **state)
     bench_free(bench);
 }
 
+static void
+what_is_appended_during_a_read_from_disk_does_not_make_it_twice_in_one_answer(void **state)
+{
+    struct bench *bench = bench_new_with_cache(1);
+    struct wire_answer_entry entry;
+    struct error error;
+    uint32_t with_data = 0;
+    (void)state;
+    bench_append(bench, 3);
+    struct said said = bench_opening(bench, 1, 1, 1);
+    struct asked *asked = bench_send(bench, &said);
+    stepped_loop_run(&bench->rig.fake);
+    assert_true(bench->rig.fake.job_count > 0); /* the read */
+    assert_false(asked->answered);
+    bench_append_one(bench, 0);
+    bench_settle(bench);
+    assert_true(asked->answered);
+    for (uint32_t i = 0; i < asked->header.entry_count; i++) {
+        assert_int_equal(wire_next_answer_entry(&asked->entries, &entry, &error), STATUS_OK);
+        if (entry.slot == 0 && entry.bytes > 0) with_data++;
+    }
+    assert_int_equal(with_data, 1);
+    /* The rest comes with the next one. */
+    asked = bench_mark(bench, 1, asked->header.session, WIRE_FETCH, 3, 3);
+    assert_true(asked->answered);
+    assert_true(answer_entry_of(asked, 0, &entry));
+    assert_true(entry.bytes > 0);
+    assert_int_equal(entry.offset, 3);
+    bench_free(bench);
+}
+
 static void a_session_ends_by_close_and_by_silence(void **state)
 {
     struct bench *bench = bench_new();
@@ -782,6 +813,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_parked_fetch_is_completed_by_anything_to_say),
     cmocka_unit_test(a_new_manifest_version_completes_a_parked_fetch),
     cmocka_unit_test(an_answer_holds_one_whole_batch_at_least_and_rotates),
+    cmocka_unit_test(what_is_appended_during_a_read_from_disk_does_not_make_it_twice_in_one_answer),
     cmocka_unit_test(a_session_ends_by_close_and_by_silence),
     cmocka_unit_test(a_broken_connection_drops_the_parked_fetch),
     cmocka_unit_test(a_second_host_under_one_id_is_refused),
