@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/mutant.h"
 #include "log/segment_walk.h"
 #include "record/batch.h"
 
@@ -26,9 +27,8 @@ void cold_range_look_up(struct file_system *fs, const char *directory, struct co
 static bool cold_range_fits(const struct cold_range *range, const struct batch_header *header,
                             int64_t expected)
 {
-    if (range->gaps ? header->base_offset < expected : header->base_offset != expected) {
-        return false;
-    }
+    bool in_place = range->gaps ? header->base_offset >= expected : header->base_offset == expected;
+    if (!in_place && !MUTANT(31)) return false;
     if (batch_last_offset(header) >= range->end_offset) return false;
     int32_t epoch = epoch_history_at(range->epochs, header->base_offset);
     return header->leader_epoch == -1 || epoch == -1 || epoch == header->leader_epoch;

@@ -254,7 +254,7 @@ static enum status leading_check_isr(struct raft *raft, const struct raft_ids *i
         return STATUS_INVALID;
     }
     if (!raft_ids_contain(isr, raft->options.self)) return STATUS_INVALID;
-    if (removed == 1 && isr->count < known->min_insync) return STATUS_INVALID;
+    if (removed == 1 && isr->count < known->min_insync && !MUTANT(6)) return STATUS_INVALID;
     return STATUS_OK;
 }
 

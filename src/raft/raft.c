@@ -609,6 +609,13 @@ int64_t raft_match(const struct raft *raft, int32_t peer)
     return found == NULL || raft->role != RAFT_ROLE_LEADER ? 0 : found->match;
 }
 
+int64_t raft_term_of(const struct raft *raft, int64_t index)
+{
+    const struct raft_log *log = &raft->log;
+    bool there = index > log->snapshot_index && index <= raft_log_last_index(log);
+    return there ? raft_log_term_at(log, index) : -1;
+}
+
 void raft_missing_for_founding(const struct raft *raft, struct raft_ids *out)
 {
     *out = (struct raft_ids){0};

@@ -385,6 +385,8 @@ bool raft_counts(const struct raft *raft, int32_t id, const struct uuid *incarna
 int64_t raft_heard_us(const struct raft *raft, int32_t peer);
 /* Highest index the peer holds durably by its answers to this leadership; 0: unknown. */
 int64_t raft_match(const struct raft *raft, int32_t peer);
+/* Term of the entry at `index`; -1: it is in the snapshot already, or there is none. */
+int64_t raft_term_of(const struct raft *raft, int64_t index);
 /* The lowest member ids that keep a founding from starting: not greeted, holding records, with
  * another list, or bound. Empty once bound. For readyz. */
 void raft_missing_for_founding(const struct raft *raft, struct raft_ids *out);

@@ -40,7 +40,8 @@ static void fill_marks(const struct follow_partition *of, struct wire_request_en
     entry->log_start = partition_log_start_offset(log);
     entry->fetch_offset = partition_log_end_offset(log);
     entry->durable_offset = partition_log_durable_offset(log);
-    entry->last_epoch = MUTANT(5) ? -1 : epoch_history_latest(partition_log_epochs(log));
+    entry->last_epoch =
+        wire_marks_lack_epoch() ? -1 : epoch_history_latest(partition_log_epochs(log));
     if (of->conflict) {
         entry->flags |= WIRE_CONFLICT;
         entry->reason = WIRE_REASON_CUT_BELOW_HIGH_WATERMARK;

@@ -189,7 +189,9 @@ static bool is_apart(const struct partition *partition, const struct wire_reques
     const struct partition_log *log = partition_log_of(partition);
     int64_t log_end = partition_log_end_offset(log);
     if (entry->fetch_offset > log_end) return true;
-    if (entry->last_epoch < 0) return entry->fetch_offset > entry->log_start && !MUTANT(5);
+    if (entry->last_epoch < 0) {
+        return entry->fetch_offset > entry->log_start && !wire_marks_lack_epoch();
+    }
     struct epoch_end end =
         epoch_history_end_of(partition_log_epochs(log), entry->last_epoch, log_end);
     return end.epoch != entry->last_epoch || end.end_offset < entry->fetch_offset;
@@ -326,7 +328,8 @@ static bool answer_if_apart(struct parked_fetch *parked, struct position *positi
     const struct epoch_history *epochs = partition_log_epochs(log);
     int64_t log_end = partition_log_end_offset(log);
     bool no_history = position->last_epoch < 0 && position->fetch_offset > position->follower_start;
-    if (position->fetch_offset < partition_log_start(partition) || (no_history && !MUTANT(5))) {
+    if (wire_marks_lack_epoch()) no_history = false;
+    if (position->fetch_offset < partition_log_start(partition) || no_history) {
         struct wire_answer_entry *entry = marks_entry(parked, position, WIRE_RESET);
         entry->offset = partition_log_start(partition);
         entry->epoch = epoch_history_at(epochs, entry->offset);

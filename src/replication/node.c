@@ -398,6 +398,7 @@ void node_facts(const struct node *node, struct node_facts *out)
     if (node->broker_ready) out->manifest = catalog_version(node->options.broker);
     out->manifest_committed = node->leader != NULL ? leader_committed_manifest(node->leader)
                                                    : (struct manifest_version){-1, 0};
+    out->raft_life = node->raft_life;
     out->raft_term = node->dropped_term;
     if (node->raft == NULL) {
         out->isr_mask = out->waited_mask = node_is_solo(node) ? 1 : 0;
@@ -415,7 +416,13 @@ void node_facts(const struct node *node, struct node_facts *out)
     out->raft_commit_index = info.commit;
     out->isr_mask = node_mask_of(node, &raft_known(node->raft)->isr);
     out->waited_mask = node_mask_of(node, &waited);
+    out->change_pending = raft_change_pending(node->raft);
     out->elections = info.elections;
+}
+
+int64_t node_raft_term_of(const struct node *node, int64_t index)
+{
+    return node->raft == NULL ? -1 : raft_term_of(node->raft, index);
 }
 
 uint32_t node_followers(const struct node *node, struct node_follower_facts out[GROUP_MEMBERS_MAX])

@@ -79,16 +79,20 @@ struct node_facts {
     int64_t raft_term;
     int32_t raft_leader_id;
     int64_t raft_commit_index;
+    uint64_t raft_life; /* the core is begun anew when its file fails or its incarnation changes */
     int32_t epoch, leader_id;
     struct uuid group, incarnation;
     uint32_t isr_mask;    /* bit i: members[i] of the view */
     uint32_t waited_mask; /* what acks=all waits for */
+    bool change_pending;  /* one of the in-sync set or of an incarnation is not known committed */
     uint64_t elections, leader_changes, isr_shrinks, isr_expands, truncations, fetched_records,
         alarms;
     struct manifest_version manifest, manifest_committed;
     int64_t last_failover_us; /* leader lost (or won) -> serving */
 };
 void node_facts(const struct node *node, struct node_facts *out);
+/* Term of the Raft entry at `index`; -1: not in the log, or in its snapshot already. */
+int64_t node_raft_term_of(const struct node *node, int64_t index);
 /* Alarms by kind (decisions 25), for moonmq_alarms_total: in a fixed order; false at the end. */
 bool node_alarm_count(const struct node *node, uint32_t index, const char **kind, uint64_t *count);
 
