@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "log/log_store.h"
 #include "sim/checker_files.h"
+#include "sim/checker_raft.h"
 #include "sim/wire_watch.h"
 
 /* Setting a topic aside takes a worker some time. */
@@ -19,6 +20,7 @@ struct copy_seen {
     int64_t missing_us;  /* since when it is not, though nobody deleted it; 0: it is there */
     int64_t high_watermark;
     int64_t log_end;
+    bool below_minimum; /* it was its leader's, and the recorded in-sync set below the minimum */
 };
 
 struct node_seen {
@@ -35,6 +37,7 @@ struct sim_checker {
     struct sim_group *group;
     struct sim_verdict *verdict;
     struct sim_wire_watch *votes;
+    struct sim_raft_checker *entries;
     struct node_seen nodes[SIM_NODES_MAX];
     int32_t *epoch_leaders; /* by epoch; 0: nobody served in it yet */
     int32_t epoch_count;
@@ -50,6 +53,7 @@ void sim_checker_free(struct sim_checker *checker)
     for (int i = 0; i < SIM_NODES_MAX; i++)
         sim_release(checker->nodes[i].copies);
     sim_wire_watch_free(checker->votes);
+    sim_raft_checker_free(checker->entries);
     sim_release(checker->epoch_leaders);
     sim_release(checker->exposed);
     sim_release(checker);
@@ -112,6 +116,7 @@ struct sim_checker *sim_checker_new(struct sim_workload *workload, struct sim_ve
     workload->clients.answered_ok = answered_ok;
     workload->clients.context = checker;
     checker->votes = sim_wire_watch_new(workload->group, verdict);
+    checker->entries = sim_raft_checker_new(verdict);
     return checker;
 }
 
@@ -148,10 +153,39 @@ static struct partition *other_copy(struct sim_node *node, const struct topic *t
     return there == NULL ? NULL : topic_partition(there, index);
 }
 
-/* I10: below the leader's high watermark everything is durable on each waited-on replica. */
-static void look_at_waited_on(struct sim_checker *checker, int leader, uint32_t waited_mask,
-                              const struct topic *topic, uint32_t index, int64_t high_watermark)
+static bool is_below_minimum(const struct sim_checker *checker, const struct node_facts *facts)
 {
+    return __builtin_popcount(facts->isr_mask) < checker->group->config.min_insync;
+}
+
+static int32_t epoch_at(const struct partition *partition, int64_t offset)
+{
+    return epoch_history_at(partition_log_epochs(partition_log_of(partition)), offset);
+}
+
+/* I11: logs whose batches at one offset are of one epoch are equal up to there. */
+static void compare_epochs(struct sim_checker *checker, int leader, const struct partition *mine,
+                           int node, const struct partition *copy, int64_t offset)
+{
+    if (offset < partition_log_start(mine) || offset < partition_log_start(copy) ||
+        offset >= partition_high_watermark(mine) ||
+        epoch_at(mine, offset) == epoch_at(copy, offset))
+        return;
+    sim_verdict_fail(
+        checker->verdict, "I11",
+        "%s: offset %lld, below the high watermark, is of epoch %d on leader %d, of %d "
+        "on waited-on %d",
+        partition_name(copy), (long long)offset, epoch_at(mine, offset), leader + 1,
+        epoch_at(copy, offset), node + 1);
+}
+
+/* I10, I11: below the leader's high watermark everything is durable on each waited-on replica, and
+ * the same. `before`: the mark of the last look. */
+static void look_at_waited_on(struct sim_checker *checker, int leader, uint32_t waited_mask,
+                              const struct topic *topic, uint32_t index, int64_t before)
+{
+    struct partition *mine = topic_partition(topic, index);
+    int64_t high_watermark = partition_high_watermark(mine);
     for (int i = 0; i < checker->group->node_count; i++) {
         if ((waited_mask & 1u << i) == 0 || checker->nodes[i].excused) continue;
         struct partition *copy = other_copy(&checker->group->nodes[i], topic, index);
@@ -161,6 +195,9 @@ static void look_at_waited_on(struct sim_checker *checker, int leader, uint32_t 
                              "%s: high watermark %lld on leader %d, durable %lld on waited-on %d",
                              partition_name(copy), (long long)high_watermark, leader + 1,
                              (long long)partition_durable(copy), i + 1);
+        if (before == high_watermark) continue;
+        compare_epochs(checker, leader, mine, i, copy, before);
+        compare_epochs(checker, leader, mine, i, copy, high_watermark - 1);
     }
 }
 
@@ -183,6 +220,14 @@ static void look_at_copy(struct sim_checker *checker, int node, const struct nod
                          node + 1, (long long)start, (long long)end,
                          (long long)partition_durable(partition), (long long)high_watermark);
     if (seen->generation == sim_machine_generation(machine)) {
+        if (high_watermark > seen->high_watermark && facts->leader_serving && seen->below_minimum &&
+            is_below_minimum(checker, facts))
+            sim_verdict_fail(
+                checker->verdict, "I10",
+                "%s on leader %d: high watermark from %lld to %lld, though only %#x is "
+                "in the in-sync set",
+                name, node + 1, (long long)seen->high_watermark, (long long)high_watermark,
+                facts->isr_mask);
         if (high_watermark < seen->high_watermark && !damaged)
             sim_verdict_fail(checker->verdict, "I10",
                              "%s on node %d: high watermark back from %lld to %lld", name, node + 1,
@@ -192,11 +237,13 @@ static void look_at_copy(struct sim_checker *checker, int node, const struct nod
                              "%s on node %d: cut to %lld, below its high watermark %lld", name,
                              node + 1, (long long)end, (long long)seen->high_watermark);
     }
+    int64_t before = seen->high_watermark;
     seen->generation = sim_machine_generation(machine);
     seen->look = checker->looks;
     seen->missing_us = 0;
     seen->high_watermark = high_watermark;
     seen->log_end = end;
+    seen->below_minimum = facts->leader_serving && is_below_minimum(checker, facts);
     struct history_log *judged = &checker->workload->history.logs[log];
     if (start > judged->start) judged->start = start;
     if (!facts->leader_serving) return;
@@ -206,7 +253,7 @@ static void look_at_copy(struct sim_checker *checker, int node, const struct nod
                          "node %d begins to serve epoch %d with %s ending at %lld; %lld was below "
                          "a high watermark",
                          node + 1, facts->epoch, name, (long long)end, (long long)*exposed);
-    look_at_waited_on(checker, node, facts->waited_mask, topic, index, high_watermark);
+    look_at_waited_on(checker, node, facts->waited_mask, topic, index, before);
     if (high_watermark > *exposed) *exposed = high_watermark;
 }
 
@@ -236,6 +283,23 @@ static void look_for_missing(struct sim_checker *checker, int index)
     }
 }
 
+/* I12, I25: without a disk that lies or was damaged, nobody is asked to cut what was committed, nor
+ * finds that what it reported durable is not there. */
+static void look_at_alarms(struct sim_checker *checker, const struct sim_node *node)
+{
+    static const char *const never[] = {"truncation_refused", "durable_went_back", "corrupt_range"};
+    const char *kind;
+    uint64_t count;
+    if (sim_checker_excused(checker) != 0) return;
+    for (uint32_t i = 0; node_alarm_count(node->node, i, &kind, &count); i++) {
+        for (size_t j = 0; j < ARRAY_COUNT(never) && count > 0; j++) {
+            if (strcmp(kind, never[j]) == 0)
+                sim_verdict_fail(checker->verdict, "I12", "node %d raises an alarm: %s",
+                                 node->index + 1, kind);
+        }
+    }
+}
+
 static void look_at_node(struct sim_checker *checker, int index)
 {
     struct sim_node *node = &checker->group->nodes[index];
@@ -254,9 +318,11 @@ static void look_at_node(struct sim_checker *checker, int index)
     seen->generation = generation;
     seen->epoch = facts.epoch;
     if (facts.leader_serving) look_at_claim(checker, index, facts.epoch);
+    if (!seen->excused) sim_raft_checker_look(checker->entries, node, &facts);
+    if (facts.alarms > 0) look_at_alarms(checker, node);
     /* I14: only the entry of another incarnation may take the recorded set below the minimum. */
     if (facts.leader_serving && sim_checker_excused(checker) == 0 &&
-        __builtin_popcount(facts.isr_mask) < checker->group->config.min_insync)
+        is_below_minimum(checker, &facts))
         sim_verdict_fail(checker->verdict, "I14", "node %d: recorded in-sync set %#x, minimum %d",
                          index + 1, facts.isr_mask, checker->group->config.min_insync);
     bool begins = facts.leader_serving && !seen->serving;

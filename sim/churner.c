@@ -96,7 +96,7 @@ void sim_churner_start(struct sim_churner *churner)
 
 bool sim_churner_drained(const struct sim_churner *churner)
 {
-    return !churner->asking;
+    return !churner->asking && !sim_event_is_queued(&churner->wake);
 }
 
 /* Inside the process. */

@@ -38,10 +38,12 @@ static void node_died(void *context, struct sim_node *node)
 }
 
 /* Group size, timers and limits: mostly the defaults, sometimes narrower ones. */
-static void draw_group(struct sim_run *run)
+static void draw_group(struct sim_run *run, const char *scenario)
 {
     struct random *random = &run->random;
-    sim_group_init(&run->group, &run->world, random_below(random, 4) == 0 ? 5 : 3);
+    int nodes = random_below(random, 4) == 0 ? 5 : 3;
+    if (scenario != NULL && sim_scenario_nodes(scenario) > 0) nodes = sim_scenario_nodes(scenario);
+    sim_group_init(&run->group, &run->world, nodes);
     struct replication_config *config = &run->group.config;
     if (random_below(random, 2) == 0) {
         config->election_timeout_us = 300000;
@@ -58,7 +60,7 @@ static void draw_group(struct sim_run *run)
     run->group.context = run;
 }
 
-static void draw_workload(struct sim_run *run, bool churns)
+static void draw_workload(struct sim_run *run, const char *scenario)
 {
     struct random *random = &run->random;
     bool busy = random_below(random, 10) == 0;
@@ -74,11 +76,12 @@ static void draw_workload(struct sim_run *run, bool churns)
         .records_max = (int)random_between(random, 1, 8),
         .value_bytes_max = (uint16_t)(20 << random_between(random, 0, 8)),
         .commits = random_below(random, 3) != 0,
-        .churns = churns || random_below(random, 2) == 0,
+        .churns = scenario != NULL || random_below(random, 2) == 0,
         .weak_acks = random_below(random, 3) == 0,
         .idle_spells = random_below(random, 3) == 0,
         .retention_bytes = random_below(random, 4) == 0 ? 60000 : 0,
     };
+    if (scenario != NULL) sim_scenario_prepare(scenario, &run->group, &options);
     sim_workload_init(&run->workload, &run->group, &run->verdict, &options, random_u64(random));
 }
 
@@ -205,8 +208,8 @@ void sim_run(const struct sim_run_options *options, struct sim_run_result *resul
     random_seed(&run->random, random_u64(&run->world.random));
     log_set_sink(log_line, run);
     log_set_level(options->trace ? LOG_DEBUG : LOG_ERROR);
-    draw_group(run);
-    draw_workload(run, options->scenario != NULL);
+    draw_group(run, options->scenario);
+    draw_workload(run, options->scenario);
     run->checker = sim_checker_new(&run->workload, &run->verdict);
     sim_faults_init(&run->faults, &run->workload, run->checker, random_u64(&run->random),
                     options->only, options->without);

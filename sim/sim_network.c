@@ -266,7 +266,9 @@ static void request_arrives(struct sim_segment *segment)
 static void connect_arrives(struct sim_connection *connection)
 {
     struct sim_endpoint *server = connection->end[SIM_SIDE_SERVER];
-    bool refused = !server->listening || connection_path(connection, SIM_SIDE_CLIENT)->clogged;
+    const struct sim_path *path = connection_path(connection, SIM_SIDE_CLIENT);
+    bool refused = !server->listening || path->clogged;
+    if (path->deaf) return;
     connection->network->counts.connects++;
     if (refused) {
         connection->network->counts.refused++;

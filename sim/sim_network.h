@@ -25,6 +25,7 @@ struct sim_endpoint;
 struct sim_path {
     bool cut;
     bool clogged; /* new connections are refused, old ones go on */
+    bool deaf;    /* new connections get no answer, old ones go on */
     int64_t delay_us_min, delay_us_max;
     uint32_t loss_ppm;        /* a segment comes a retransmission time later */
     uint32_t silence_ppm;     /* its connection says nothing any more, both ways */
