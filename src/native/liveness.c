@@ -47,20 +47,25 @@ static int64_t send_due_us(struct native_connection *connection)
     return connection->drained_at_us + connection->native->settings.send_us;
 }
 
+static int64_t client_due_us(const struct native_connection *connection)
+{
+    return is_logged_in(connection) ? silence_due_us(connection) : login_due_us(connection);
+}
+
 void native_liveness_rearm(struct native_connection *connection)
 {
     if (connection->state == NATIVE_CLOSED) {
         timer_stop(connection->timer);
         return;
     }
-    int64_t due_us =
-        is_logged_in(connection) ? silence_due_us(connection) : login_due_us(connection);
+    int64_t due_us = client_due_us(connection);
     due_us = earlier(due_us, send_due_us(connection));
     if (connection->demoted) due_us = earlier(due_us, connection->demoted_at_us + DEMOTED_US_MAX);
     int64_t now_us = loop_now_us(connection->native->loop);
     /* A request at work before the login has its own limit; look again later. */
     if (due_us == INT64_MAX) due_us = now_us + connection->native->settings.handshake_us;
-    timer_start(connection->timer, due_us > now_us ? due_us - now_us : 0);
+    connection->timer_at_us = due_us > now_us ? due_us : now_us;
+    timer_start(connection->timer, connection->timer_at_us - now_us);
 }
 
 /* ---- looking ---- */
@@ -161,4 +166,7 @@ void native_liveness_answered(struct native_connection *connection)
     int64_t spent_us = now_us - connection->received_at_us;
     if (spent_us > 0) connection->handshake_deadline_us += spent_us;
     connection->received_at_us = now_us;
+    /* The timer was armed while the client waited; now it is its turn, and its time may be up
+     * before that. */
+    if (client_due_us(connection) < connection->timer_at_us) native_liveness_rearm(connection);
 }

@@ -53,7 +53,8 @@ struct native_connection {
     struct timer *timer;
     int64_t handshake_deadline_us;
     int64_t received_at_us;  /* of the last frame, or of the last answer */
-    int64_t heartbeat_at_us; /* next look */
+    int64_t heartbeat_at_us; /* next look for a heartbeat */
+    int64_t timer_at_us;     /* when the timer looks */
     int64_t demoted_at_us;
 
     bool is_due;

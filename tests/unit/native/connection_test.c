@@ -280,6 +280,25 @@ static void idle_client_is_asked_for_a_sign_of_life_and_then_closed(void **state
     front_end_stop(&front);
 }
 
+static void time_of_an_idle_client_runs_from_its_last_answer(void **state)
+{
+    (void)state;
+    struct front_end front;
+    struct client client;
+    struct native_settings settings;
+    native_settings_default(&settings);
+    settings.idle_us = 20000;
+    settings.heartbeat_us = 3600000000;
+    front_end_start_with(&front, &settings, NULL, 0);
+    client_open(&client, &front);
+    client_greet(&client);
+    client_create_topic(&client, "idle", 1);
+    wait_closed(&client);
+    assert_int_equal(client.reason, NATIVE_CLOSE_READ_DEADLINE);
+    client_free(&client);
+    front_end_stop(&front);
+}
+
 static void handshake_that_dawdles_is_closed(void **state)
 {
     (void)state;
@@ -320,6 +339,7 @@ int main(void)
     const struct CMUnitTest deadline_tests[] = {
         cmocka_unit_test(silent_connection_is_closed),
         cmocka_unit_test(idle_client_is_asked_for_a_sign_of_life_and_then_closed),
+        cmocka_unit_test(time_of_an_idle_client_runs_from_its_last_answer),
         cmocka_unit_test(handshake_that_dawdles_is_closed),
     };
     int failed = cmocka_run_group_tests(tests, start, stop);
