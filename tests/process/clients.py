@@ -1,4 +1,5 @@
 """clients.py: short ways to use real Kafka clients: kcat as a program, librdkafka in this process."""
+import functools
 import subprocess
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -34,18 +35,19 @@ def delete_topic(bootstrap, name):
 
 
 def produce(bootstrap, topic, values, partition=0, settings=None):
-    """Produces with acks=all and waits; the (partition, offset) of each value."""
-    places, errors = [], []
+    """Produces with acks=all and waits; the (partition, offset) of each value, in the order of the values."""
+    places, errors = [None] * len(values), []
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", **FAST, **(settings or {})})
 
-    def delivered(error, message):
+    # Told in another order than sent in if some had to be sent again.
+    def delivered(number, error, message):
         if error:
             errors.append(error)
         else:
-            places.append((message.partition(), message.offset()))
+            places[number] = (message.partition(), message.offset())
 
-    for value in values:
-        producer.produce(topic, value, partition=partition, on_delivery=delivered)
+    for number, value in enumerate(values):
+        producer.produce(topic, value, partition=partition, on_delivery=functools.partial(delivered, number))
         producer.poll(0)
     assert producer.flush(60) == 0, "not all were answered"
     assert not errors, errors[0]

@@ -1,7 +1,8 @@
 """conftest.py: fixtures of the process tests.
 
-`new_group` makes groups that are cleaned up after the test. A broker that ended without being asked to
-fails the test; after a failure the tails of all logs are printed, and the directories are kept under
+`new_group` makes groups that are cleaned up after the test; `standing_group` lends one that the tests of a
+module use one after the other, as long as they pass. A broker that ended without being asked to fails the
+test; after a failure the tails of all logs are printed, and the directories are kept under
 build/failed-process-tests/.
 """
 import shutil
@@ -20,6 +21,11 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "long: takes more than a minute")
     if not moonmq_binary().exists():
         raise pytest.UsageError(f"{moonmq_binary()} is not there: build it, or name it with MOONMQ_BIN")
+
+
+def pytest_collection_modifyitems(items):
+    """The long ones first: what begins last should not be what ends last by much."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -60,6 +66,50 @@ def new_group(request, tmp_path):
     if crashes or getattr(request.node, "failed_in_process_test", False):
         _keep(request, tmp_path, groups)
     shutil.rmtree(tmp_path, ignore_errors=True)
+    assert not crashes, f"brokers ended by themselves (exit codes): {crashes}"
+
+
+class Standing:
+    """A group for many tests, which each leave it with all replicas in sync."""
+
+    def __init__(self, directory):
+        self.directory, self.made, self.group = directory, 0, None
+
+    def get(self, size, **arguments):
+        if self.group is None:
+            self.made += 1
+            self.group = Group(self.directory / f"standing{self.made}", size, **arguments).start()
+        return self.group
+
+    def take_away(self):
+        if self.group is None:
+            return
+        self.group.clean_up()
+        shutil.rmtree(self.group.directory, ignore_errors=True)
+        self.group = None
+
+
+@pytest.fixture(scope="module")
+def _standing(tmp_path_factory):
+    standing = Standing(tmp_path_factory.mktemp("standing"))
+    yield standing
+    standing.take_away()
+
+
+@pytest.fixture
+def standing_group(request, _standing):
+    """get(size, …): the module's group. What a test does to it, it mends."""
+    yield _standing.get
+    group = _standing.group
+    if group is None:
+        return
+    for broker in group.brokers:
+        broker._note_exit()
+    crashes = group.crashes()
+    if crashes or getattr(request.node, "failed_in_process_test", False):
+        group.clean_up()
+        _keep(request, group.directory, [group])
+        _standing.take_away()
     assert not crashes, f"brokers ended by themselves (exit codes): {crashes}"
 
 

@@ -133,21 +133,19 @@ def test_a_leader_without_space_hands_over_and_nothing_is_lost(new_group, small_
     assert_all_there(group, acknowledged)
 
 
-@pytest.mark.xfail(reason=RESUMES)
 def test_a_follower_comes_back_by_itself_when_there_is_space(new_group, small_disk):
     group = new_group(3)
     _, ballast, acknowledged = fill_follower(group, small_disk)
     os.unlink(ballast)
-    group.wait_all_in_sync(30)
+    group.wait_all_in_sync()
     assert_all_there(group, acknowledged)
 
 
-@pytest.mark.xfail(reason=RESUMES)
 def test_a_leader_that_handed_over_comes_back_by_itself_when_there_is_space(new_group, small_disk, run_moonmq):
     group = new_group(3)
     _, ballast, acknowledged = fill_leader(group, small_disk, run_moonmq)
     os.unlink(ballast)
-    group.wait_all_in_sync(30)
+    group.wait_all_in_sync()
     assert_all_there(group, acknowledged)
 
 

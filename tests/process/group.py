@@ -43,16 +43,25 @@ def wait_for(condition, what, patience_s=PATIENCE_S):
         time.sleep(POLL_S)
 
 
+def own_ports():
+    """The ports of this process: pytest-xdist's workers share them out."""
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+    each = (PORTS[1] - PORTS[0]) // count
+    return PORTS[0] + number * each, PORTS[0] + (number + 1) * each
+
+
 class Ports:
     """Ports that are free now and that no other test of this run was given."""
 
     def __init__(self):
-        self.next = random.Random(os.getpid()).randrange(*PORTS)
+        self.first, self.end = own_ports()
+        self.next = random.Random(os.getpid()).randrange(self.first, self.end)
 
     def take(self):
-        for _ in range(PORTS[1] - PORTS[0]):
+        for _ in range(self.end - self.first):
             port = self.next
-            self.next = port + 1 if port + 1 < PORTS[1] else PORTS[0]
+            self.next = port + 1 if port + 1 < self.end else self.first
             with socket.socket() as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 try:

@@ -54,6 +54,8 @@ def demo(own_network, tmp_path):
 def run_beside(launcher, script, directory, timeout_s=300):
     script = script.replace("/tmp/moonmq-demo", str(directory))
     script = script.replace("$PWD/build/release", str(moonmq_binary().parent))
+    # Who writes to a head that has gone fails, which counts under pipefail.
+    script = re.sub(r"\| head -n (\d+)", r"| sed -n 1,\1p", script)
     done = subprocess.run([*launcher, "bash", "-euo", "pipefail", "-c", script], cwd=ROOT, text=True,
                           capture_output=True, timeout=timeout_s, check=False)
     assert done.returncode == 0, f"exit {done.returncode}\n{script}\n{done.stdout}\n{done.stderr}"
