@@ -72,7 +72,7 @@ struct group_port {
     void (*transfer)(void *context, int32_t to, group_done_fn done, void *done_context);
     void (*forward)(void *context, struct group_forward *forward);
     /* The JSON of /replication/status. */
-    void (*status)(void *context, bool with_hash, struct buffer *out);
+    void (*status)(void *context, struct buffer *out);
     void *context;
 };
 

@@ -6,6 +6,7 @@
 #include <uthash.h>
 
 #include "base/assert.h"
+#include "base/fnv.h"
 #include "base/memory.h"
 #include "record/batch.h"
 
@@ -61,32 +62,24 @@ void offsets_table_free(struct offsets_table *table)
 
 /* ---- hash: FNV-1a over the fields, one entry at a time ---- */
 
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
-{
-    const uint8_t *at = data;
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ at[i]) * 1099511628211u;
-    return hash;
-}
-
 static uint64_t hash_number(uint64_t hash, uint64_t number)
 {
     uint8_t bytes[8];
     store_u64(bytes, number);
-    return hash_bytes(hash, bytes, sizeof(bytes));
+    return fnv64(hash, bytes, sizeof(bytes));
 }
 
 static uint64_t entry_hash(const struct group *group, const struct offset_entry *entry)
 {
-    uint64_t hash = 14695981039346656037u;
+    uint64_t hash = FNV64_BASIS;
     hash = hash_number(hash, group->id_bytes);
-    hash = hash_bytes(hash, group->id, group->id_bytes);
+    hash = fnv64(hash, group->id, group->id_bytes);
     hash = hash_number(hash, entry->topic_bytes);
-    hash = hash_bytes(hash, entry->topic, entry->topic_bytes);
+    hash = fnv64(hash, entry->topic, entry->topic_bytes);
     hash = hash_number(hash, (uint64_t)entry->partition);
     hash = hash_number(hash, (uint64_t)entry->offset);
     hash = hash_number(hash, (uint64_t)entry->leader_epoch);
-    hash = hash_bytes(hash, entry->metadata, entry->metadata_bytes);
+    hash = fnv64(hash, entry->metadata, entry->metadata_bytes);
     return hash_number(hash, (uint64_t)entry->commit_timestamp_ms);
 }
 

@@ -11,7 +11,7 @@ void native_status(struct native_request *request, const union wire_message *mes
     const struct group_port *port = broker_group_port(native_broker(request));
     struct buffer json;
     buffer_init(&json, STATUS_BYTES_MAX);
-    port->status(port->context, false, &json);
+    port->status(port->context, &json);
     if (buffer_failed(&json)) {
         native_fail(request, WIRE_CODE_INTERNAL, "status larger than %u bytes", STATUS_BYTES_MAX);
     } else {

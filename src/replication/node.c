@@ -135,6 +135,7 @@ void node_free(struct node *node)
     if (node->leader != NULL) leader_free(node->leader, -1, node->view.epoch);
     if (node->follow != NULL) follow_free(node->follow, true);
     node_forwards_free(node);
+    node_hashings_free(node);
     node_ends_free(node);
     node_links_free(node);
     node_requests_drop(node);

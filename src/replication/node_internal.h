@@ -94,6 +94,7 @@ struct node_confirm {
 };
 
 struct node_forward; /* node_forward.c */
+struct node_hashing; /* node_hash.c */
 
 struct node_transfer {
     bool active;
@@ -165,6 +166,7 @@ struct node {
     bool begin_when_written; /* joins the group when the identity file is */
     struct node_transfer transfer;
     struct node_forward *forwards;
+    struct node_hashing *hashings; /* node_hash.c */
     node_forwarded_fn forwarded;
     void *forwarded_context;
     broker_done_fn started, stopped;
@@ -305,7 +307,14 @@ void node_transfer_begin(struct node *node, int32_t target, int64_t timeout_us, 
 void node_transfer_poll(struct node *node);
 void node_transfer_ended(struct node *node, enum status status, const char *text);
 /* node_status.c */
-void node_put_status(struct node *node, bool with_hash, struct buffer *out);
+/* `state_hash` NULL: without. Borrowed. */
+void node_put_status(struct node *node, json_t *state_hash, struct buffer *out);
+
+/* node_hash.c */
+/* Answers the request with the status and `state_hash`, later. false: too many are under way, and
+ * the request is the caller's. */
+bool node_hash_begin(struct node *node, struct rpc_request *request);
+void node_hashings_free(struct node *node);
 /* node_forward.c */
 void node_forward(void *context, struct group_forward *forward);
 void node_route_forward(struct node *node, struct rpc_request *request, struct slice body);

@@ -114,9 +114,9 @@ static void port_transfer(void *context, int32_t to, group_done_fn done, void *d
     node_transfer_begin(context, to, 5000000, done, done_context);
 }
 
-static void port_status(void *context, bool with_hash, struct buffer *out)
+static void port_status(void *context, struct buffer *out)
 {
-    node_put_status(context, with_hash, out);
+    node_put_status(context, NULL, out);
 }
 
 /* ---- partitions ---- */

@@ -509,8 +509,14 @@ static void route_readmit(struct node *node, struct rpc_request *request, struct
 static void route_status(struct node *node, struct rpc_request *request, const char *query)
 {
     struct buffer out;
+    if (strstr(query, "hash=1") != NULL && node->broker_ready) {
+        if (!node_hash_begin(node, request)) {
+            refuse(node, request, 503, "busy", "others ask for hashes already", -1);
+        }
+        return;
+    }
     buffer_init(&out, 0);
-    node_put_status(node, strstr(query, "hash=1") != NULL, &out);
+    node_put_status(node, NULL, &out);
     answer_buffer(request, &out, false);
 }
 

@@ -78,32 +78,7 @@ static json_t *members_json(const struct node *node)
     return list;
 }
 
-/* FNV-1a over the batches below the high watermark, and the coordinator state: equal on healed
- * replicas (I11, I24). */
-static json_t *hash_json(struct node *node)
-{
-    json_t *list = json_array();
-    struct topic *topic = NULL;
-    while ((topic = catalog_next(node->options.broker, topic)) != NULL) {
-        for (uint32_t i = 0; i < topic_partition_count(topic); i++) {
-            struct partition *partition = topic_partition(topic, i);
-            char state[24], producers[24];
-            snprintf(
-                state, sizeof(state), "%016llx",
-                (unsigned long long)broker_internal_state_hash(node->options.broker, partition));
-            snprintf(producers, sizeof(producers), "%016llx",
-                     (unsigned long long)partition_producers_hash(partition));
-            json_array_append_new(
-                list, json_pack("{s:s,s:I,s:I,s:s,s:s}", "partition", partition_name(partition),
-                                "hw", (json_int_t)partition_high_watermark(partition), "log_start",
-                                (json_int_t)partition_log_start(partition), "state", state,
-                                "producers", producers));
-        }
-    }
-    return list;
-}
-
-void node_put_status(struct node *node, bool with_hash, struct buffer *out)
+void node_put_status(struct node *node, json_t *state_hash, struct buffer *out)
 {
     struct node_facts facts;
     node_facts(node, &facts);
@@ -129,7 +104,7 @@ void node_put_status(struct node *node, bool with_hash, struct buffer *out)
     json_object_set_new(root, "last_isr_change", last_isr_json(node));
     json_object_set_new(root, "alarms", alarms_json(node));
     json_object_set_new(root, "followers", followers_json(node));
-    if (with_hash && node->broker_ready) json_object_set_new(root, "state_hash", hash_json(node));
+    if (state_hash != NULL) json_object_set(root, "state_hash", state_hash);
     json_write(out, root);
     json_decref(root);
 }

@@ -271,7 +271,7 @@ static void put_stats(const struct server *server, struct buffer *out)
     json_t *replication = NULL;
     buffer_init(&status, 0);
     const struct group_port *port = broker_group_port(server->broker);
-    port->status(port->context, false, &status);
+    port->status(port->context, &status);
     if (json_parse(status.data, status.bytes, &replication, NULL) == STATUS_OK) {
         json_object_set_new(root, "replication", replication);
     }

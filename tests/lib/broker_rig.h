@@ -90,9 +90,9 @@ static void rig_forward(void *context, struct group_forward *forward)
     forward->done(forward->context, STATUS_NO_LEADER, (struct slice){0});
 }
 
-static void rig_status(void *context, bool with_hash, struct buffer *out)
+static void rig_status(void *context, struct buffer *out)
 {
-    (void)context, (void)with_hash, (void)out;
+    (void)context, (void)out;
 }
 
 static void rig_partition_added(void *context, struct partition *partition)

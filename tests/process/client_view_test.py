@@ -6,6 +6,7 @@ import pytest
 
 import clients
 import native
+from batches import read_partition
 from group import wait_for
 
 
@@ -181,3 +182,11 @@ def test_replicas_that_agree_say_so(group3):
             len({json.dumps(h["state_hash"], sort_keys=True) for h in hashes}) == 1
 
     wait_for(hashes_agree, lambda: json.dumps([b.status(query="?hash=1") for b in group3.brokers]))
+    told = {h["partition"]: h for h in group3.brokers[0].status(query="?hash=1")["state_hash"]}
+    for partition in range(3):
+        ours = 14695981039346656037  # FNV-1a, 64 bit
+        batches = read_partition(group3.brokers[0].data_dir, "t", partition)
+        for byte in b"".join(batch.data for batch in batches):
+            ours = (ours ^ byte) * 1099511628211 % 2**64
+        assert told[f"t/{partition}"]["batches"] == f"{ours:016x}"
+        assert told[f"t/{partition}"]["hw"] == (batches[-1].next_offset if batches else 0)
