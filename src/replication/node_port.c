@@ -195,8 +195,12 @@ static void partition_is_corrupt(void *context, struct partition *partition,
 void node_found_corrupt(void *context, struct partition *partition)
 {
     struct node *node = context;
+    int64_t from, to;
     if (!partition_damaged(partition)) return; /* it has been cut meanwhile */
-    node_raise_alarm(node, ALARM_CORRUPT_RANGE, partition_name(partition));
+    /* One that failed for want of space, or by an error, has said so already. */
+    if (partition_log_quarantined(partition_log_of(partition), &from, &to)) {
+        node_raise_alarm(node, ALARM_CORRUPT_RANGE, partition_name(partition));
+    }
     partition_is_corrupt(context, partition, NULL);
 }
 
