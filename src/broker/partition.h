@@ -53,6 +53,10 @@ void partition_set_high_watermark(struct partition *partition, int64_t offset);
 STATUS_MUST_CHECK
 enum status partition_follow_append(struct partition *partition, struct shared_bytes *batches,
                                     bool allow_gap, struct error *error);
+/* A group of one: if the copy failed for want of space, it goes on from what is durable, whether
+ * there is space by now or not: the next append shows it. Nobody else has what is cut, nor was any
+ * of it acknowledged. */
+void partition_resume(struct partition *partition);
 /* Follower: cuts log, epochs and everything derived. The caller made sure that it does not go below
  * a known high watermark (asserted). */
 void partition_truncate(struct partition *partition, int64_t offset, log_done_fn done,

@@ -202,6 +202,38 @@ void partition_truncate(struct partition *partition, int64_t offset, log_done_fn
     partition_log_truncate(partition->log, offset, truncate_done, change);
 }
 
+/* ---- resume ---- */
+
+static void resume_logged(void *context, enum status status, const struct error *error)
+{
+    (void)context, (void)status, (void)error;
+}
+
+static void resume_done(void *context, enum status status, const struct error *error)
+{
+    struct partition_change *change = context;
+    struct partition *partition = change->partition;
+    if (status == STATUS_OK && partition != NULL) {
+        int64_t end = partition_log_end(partition);
+        /* The epoch may have begun in what was cut. */
+        if (partition->epoch >= 0)
+            partition_log_assign_epoch(partition->log, partition->epoch, end);
+        if (partition->epoch_start > end) partition->epoch_start = end;
+        log_info("partition_resumed partition=%s log_end=%lld", partition_name(partition),
+                 (long long)end);
+    }
+    truncate_done(context, status, error);
+}
+
+void partition_resume(struct partition *partition)
+{
+    if (partition->change != NULL || !partition_log_lacked_space(partition->log)) return;
+    int64_t durable = partition_durable(partition);
+    ASSERT(durable >= partition->high_watermark);
+    struct partition_change *change = change_new(partition, durable, resume_logged, NULL);
+    partition_log_resume(partition->log, resume_done, change);
+}
+
 /* ---- reset ---- */
 
 static void reset_done(void *context, enum status status, const struct error *error)

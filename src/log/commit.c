@@ -341,7 +341,8 @@ static void commit_settle_log(struct log_store *store, struct commit_log *item)
     bool ok = item->status == STATUS_OK;
     for (uint32_t i = 0; i < item->file_count; i++) {
         struct commit_file *file = &store->commit.files[item->first_file + i];
-        if (ok && item->journaled) {
+        /* Also of a log that failed: the record is there, and a cut must take it back. */
+        if (item->journaled && store->commit.journal_status == STATUS_OK) {
             journal_note(log, file->segment, file->create, file->first_of_log);
         }
         commit_finish_file(store, log, file, ok);
@@ -361,6 +362,7 @@ static void commit_tell_log(struct log_store *store, const struct commit_log *it
 {
     struct partition_log *log = item->log;
     if (item->status != STATUS_OK) {
+        if (!log->failed) log->lacked_space = item->status == STATUS_NO_SPACE;
         log_set_failed(log, &item->error);
         return;
     }

@@ -197,13 +197,15 @@ static enum status commit_write_log(struct commit_part *part, struct commit_log 
         created = created || files[i].create;
     }
     if (item->journaled) return status;
+    if (status != STATUS_OK) return status;
     for (uint32_t i = 0; status == STATUS_OK && i < item->file_count; i++) {
         status = commit_sync_file(&files[i], &item->error);
     }
     if (status == STATUS_OK && (created || item->sync_names)) {
         status = segment_sync_directory(store->options.fs, directory, &item->error);
     }
-    return status;
+    /* A sync that found no space may have dropped bytes that a read would still show (F41). */
+    return status == STATUS_NO_SPACE ? STATUS_IO : status;
 }
 
 /* To the owner an error is NO_SPACE or IO: what else went wrong is in the text. */

@@ -167,6 +167,23 @@ void partition_log_truncate(struct partition_log *log, int64_t offset, log_done_
     exclusive_wait(exclusive);
 }
 
+void partition_log_resume(struct partition_log *log, log_done_fn done, void *context)
+{
+    struct exclusive *exclusive = exclusive_new(log, EXCLUSIVE_TRUNCATE, done, context);
+    exclusive->offset = log->durable;
+    exclusive->resumes = true;
+    if (!exclusive_take_log(exclusive, log->durable)) return;
+    queue_cut(log, log->durable);
+    /* What failed is no longer queued; the segment and the log still end behind it. */
+    if (log->segment_count == 0) {
+        log->directory_made = false;
+    } else {
+        segment_shorten(log, log_last_segment(log));
+    }
+    log->log_end = log->durable;
+    exclusive_wait(exclusive);
+}
+
 void partition_log_reset(struct partition_log *log, int64_t offset, int32_t epoch, bool set_aside,
                          log_done_fn done, void *context)
 {
@@ -241,11 +258,12 @@ static void exclusive_begin_truncate(struct exclusive *exclusive)
 {
     struct partition_log *log = exclusive->log;
     struct segment *target = log_segment_of(log, exclusive->offset);
-    bool cuts = exclusive->offset < log->log_end && target != NULL;
+    /* What stands in the files behind a durable end is not known: a resumed log is always cut. */
+    bool cuts = (exclusive->offset < log->log_end || exclusive->resumes) && target != NULL;
     uint32_t before = log->epochs.count;
     epoch_history_truncate_end(&log->epochs, exclusive->offset);
     /* The worker may find the end somewhat lower, at the batch that holds `offset`. */
-    if (log->epochs.count != before || cuts) {
+    if (log->epochs.count != before || cuts || exclusive->resumes) {
         log->epochs_dirty = true;
         log_mark_dirty(log);
     }
@@ -313,6 +331,7 @@ void exclusive_begin(struct exclusive *exclusive)
     bool leaves = exclusive->kind == EXCLUSIVE_DROP || exclusive->kind == EXCLUSIVE_CLOSE;
     /* Nothing of a copy that failed outlives its reset. */
     if (exclusive->kind == EXCLUSIVE_RESET) log->failed = false;
+    if (exclusive->resumes && partition_log_lacked_space(log)) log->failed = false;
     if (log->failed && !leaves) {
         exclusive->status = error_set(&exclusive->error, STATUS_STORAGE_ERROR,
                                       "%s: this copy has failed", log->name);
@@ -415,6 +434,7 @@ static void exclusive_release_log(struct exclusive *exclusive)
         positions_mark(log);
     }
     if (exclusive->status == STATUS_NO_SPACE || exclusive->status == STATUS_IO) {
+        log->lacked_space = exclusive->resumes && exclusive->status == STATUS_NO_SPACE;
         log_set_failed(log, &exclusive->error);
     }
 }

@@ -199,12 +199,13 @@ static bool base_list_one(void *context, const char *name, enum file_kind kind)
     return true;
 }
 
-static enum status segments_remove_all(struct file_system *fs, const char *directory,
-                                       struct error *error)
+static enum status segments_remove_above(struct file_system *fs, const char *directory,
+                                         int64_t keep, struct error *error)
 {
     struct base_list list = {0};
     enum status status = file_list(fs, directory, base_list_one, &list, error);
     for (uint32_t i = list.count; status == STATUS_OK && i > 0; i--) {
+        if (list.bases[i - 1] <= keep) break;
         status = segment_remove_files(fs, directory, list.bases[i - 1], error);
     }
     free(list.bases);
@@ -231,7 +232,10 @@ static enum status truncate_run(struct file_system *fs, const char *directory,
     struct error *error = &exclusive->error;
     enum status status = exclusive_failpoint("truncate.begin", error);
     if (status != STATUS_OK || exclusive->target_base < 0) return status;
-    status = segments_remove_down_to(fs, directory, exclusive, exclusive->target_base, error);
+    /* A file that a commit without space had begun is not among the known ones. */
+    status = exclusive->resumes
+                 ? segments_remove_above(fs, directory, exclusive->target_base, error)
+                 : segments_remove_down_to(fs, directory, exclusive, exclusive->target_base, error);
     if (status == STATUS_OK) {
         status = segment_remove_file(fs, directory, exclusive->target_base, ".digest", error);
     }
@@ -276,7 +280,7 @@ static enum status reset_run(struct log_store *store, const char *directory,
     if (status == STATUS_OK) status = file_make_directory(fs, topic, error);
     if (status == STATUS_OK) status = file_make_directory(fs, directory, error);
     if (status == STATUS_OK) {
-        status = segments_remove_all(fs, directory, error);
+        status = segments_remove_above(fs, directory, -1, error);
     }
     if (status == STATUS_OK) status = snapshots_remove_above(fs, directory, -1, error);
     if (status == STATUS_OK) status = segment_sync_directory(fs, directory, error);

@@ -232,6 +232,11 @@ static void log_give_up_queue(struct partition_log *log)
     }
 }
 
+bool partition_log_lacked_space(const struct partition_log *log)
+{
+    return log->failed && log->lacked_space && !log->store->journal.broken;
+}
+
 void log_set_failed(struct partition_log *log, const struct error *error)
 {
     struct log_store *store = log->store;

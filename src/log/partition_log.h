@@ -141,6 +141,13 @@ void partition_log_truncate(struct partition_log *log, int64_t offset, log_done_
 void partition_log_reset(struct partition_log *log, int64_t offset, int32_t epoch, bool set_aside,
                          log_done_fn done, void *context);
 
+/* Did it fail for want of space, in a way that partition_log_resume() can mend? */
+bool partition_log_lacked_space(const struct partition_log *log);
+/* Such a copy goes on from what is durable: the bytes and files above are cut off. Only where
+ * nobody else can have what is cut: it was read by followers, maybe. STATUS_STORAGE_ERROR: it
+ * failed for another reason. */
+void partition_log_resume(struct partition_log *log, log_done_fn done, void *context);
+
 /* Raises the log start (never lowers, never past `high_watermark`): DELETE_RECORDS, or what a
  * follower learns from its leader. Whole segments below it are removed in the background. */
 void partition_log_raise_start(struct partition_log *log, int64_t offset, int64_t high_watermark);

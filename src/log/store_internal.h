@@ -106,6 +106,7 @@ struct exclusive {
     struct behind_item *behind;         /* to be synced first, and taken back from the journal */
     uint32_t behind_count;
     bool takes_back;
+    bool resumes;                    /* TRUNCATE: at the durable end, of a copy without space */
     struct partition_record closing; /* CLOSE: what the table is to remember */
     uint32_t slot;
     uint64_t slot_generation; /* of the last slot written; the worker raises it */
@@ -158,7 +159,8 @@ struct partition_log {
     bool names_behind;    /* names of its files or directory are not synced, but in the journal */
     uint8_t journal_mark; /* bit i: journal file i speaks of this log */
     bool failed, busy, dropped;
-    bool dirty; /* in the list for the next commit */
+    bool lacked_space; /* why it failed, and nothing was synced in vain */
+    bool dirty;        /* in the list for the next commit */
     bool in_commit;
     bool epochs_dirty;     /* history to be written by the next commit */
     bool epochs_recorded;  /* the epochs file knows this partition */

@@ -250,6 +250,7 @@ static void tick_fire(void *context)
     }
     node_files_tick(node);
     if (node->leader != NULL) leader_tick(node->leader);
+    if (node_is_solo(node)) node_solo_tick(node);
     node_hand_over_damaged(node);
     node_transfer_poll(node);
 }

@@ -146,6 +146,7 @@ struct node {
     bool damaged;       /* a copy is: see node_update_condition() */
     bool unfit;         /* metadata is unreadable */
     int64_t damage_checked_us, damage_handed_us;
+    int64_t resume_at_us;     /* alone: when copies that lacked space are tried again */
     uint32_t rewinds;         /* cuts and resets under way, of ended followings too */
     enum raft_data told_data; /* of the last CONDITION; 0: none yet */
     bool told_holds;
@@ -321,5 +322,6 @@ void node_route_forward(struct node *node, struct rpc_request *request, struct s
 void node_forwards_free(struct node *node);
 /* node_solo.c */
 void node_solo_begin(struct node *node);
+void node_solo_tick(struct node *node);
 
 #endif

@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "replication/node_internal.h"
 
+#define RESUME_EVERY_US 2000000
+
 static int32_t latest_epoch(struct broker *broker)
 {
     int32_t latest = -1;
@@ -61,4 +63,21 @@ void node_solo_begin(struct node *node)
     group.members[0] = (struct leader_member){true, node->identity.incarnation};
     leader_set_group(node->leader, &group);
     broker_promote(broker, epoch, solo_promoted, node);
+}
+
+/* What failed for want of space is tried again now and then (F40): with nobody to hand over to, and
+ * nobody who has what was not durable. */
+void node_solo_tick(struct node *node)
+{
+    struct broker *broker = node->options.broker;
+    int64_t now = node_now(node);
+    if (!node->damaged || node->stopping || now < node->resume_at_us) return;
+    node->resume_at_us = now + RESUME_EVERY_US;
+    node_look_for_damage(node);
+    struct topic *topic = NULL;
+    while ((topic = catalog_next(broker, topic)) != NULL) {
+        for (uint32_t i = 0; i < topic_partition_count(topic); i++) {
+            partition_resume(topic_partition(topic, i));
+        }
+    }
 }

@@ -270,6 +270,41 @@ static void dropping_the_broker_with_a_job_in_flight_leaks_nothing(void **state)
     assert_false(answer.called);
 }
 
+/* ---- a full disk ---- */
+
+static void a_resumed_copy_knows_what_its_producers_wrote_and_what_not(void **state)
+{
+    (void)state;
+    struct world world;
+    struct rig_produce first, lost, retry;
+    world_init(&world);
+    struct rig *rig = &world.rig;
+    rig_lead(rig, 1);
+    rig_create(rig, "orders", 1);
+    struct partition *partition = rig_partition(rig, "orders", 0);
+    rig_send(rig, &first, partition, ACKS_ALL, rig_batch(rig, "a", 2, 7, 0));
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(first.produce.status, STATUS_OK);
+    world.disk.fail_at = world.disk.operations + 1;
+    world.disk.fail_with = STATUS_NO_SPACE;
+    rig_send(rig, &lost, partition, ACKS_ALL, rig_batch(rig, "b", 3, 7, 2));
+    stepped_loop_settle(&rig->fake);
+    world.disk.fail_at = 0;
+    assert_int_equal(lost.produce.status, STATUS_STORAGE_ERROR);
+    assert_true(partition_damaged(partition));
+    partition_resume(partition);
+    stepped_loop_settle(&rig->fake);
+    assert_false(partition_damaged(partition));
+    assert_int_equal(partition_log_end(partition), 2);
+    /* Neither taken for there already, nor for out of order. */
+    rig_send(rig, &retry, partition, ACKS_ALL, rig_batch(rig, "b", 3, 7, 2));
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(retry.produce.status, STATUS_OK);
+    assert_false(retry.produce.duplicate);
+    assert_int_equal(retry.produce.base_offset, 2);
+    world_deinit(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +312,7 @@ int main(void)
         cmocka_unit_test(a_leader_cut_off_anywhere_in_its_changes_keeps_what_it_answered),
         cmocka_unit_test(a_first_leader_cut_off_anywhere_can_be_the_first_again),
         cmocka_unit_test(dropping_the_broker_with_a_job_in_flight_leaks_nothing),
+        cmocka_unit_test(a_resumed_copy_knows_what_its_producers_wrote_and_what_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
