@@ -162,13 +162,15 @@ enum status recovery_apply(struct recovery *recovery, struct error *error)
     while (last > 0 && recovery->segments[last - 1].remove) {
         last--;
     }
+    if (last == 0) names = true; /* a directory that a process made and died */
     for (uint32_t i = 0; status == STATUS_OK && i < last; i++) {
         struct recovered_segment *segment = &recovery->segments[i];
         if (segment->remove || segment->has_digest || segment->index == NULL) continue;
         bool sealed = i + 1 < last;
         bool gets_digest = sealed && segment->crc_known && !segment->damaged;
         status = apply_cut_and_sync(recovery, segment, gets_digest, error);
-        names = names || segment->beyond;
+        /* Without a batch that is known synced, its very name may be in memory only. */
+        names = names || segment->beyond || segment->cut || segment->bytes == 0;
         if (sealed) segment_index_seal(segment->index, segment->base_offset);
         apply_index(recovery, segment);
         if (status == STATUS_OK && gets_digest) status = apply_digest(recovery, segment, error);

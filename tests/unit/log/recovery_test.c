@@ -570,6 +570,35 @@ static void a_crash_at_any_operation_loses_nothing_that_was_durable(void **state
     }
 }
 
+/* What a process left behind that died has names that may be in memory only. */
+static void what_is_written_after_a_crash_outlives_a_power_cut(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1;; n++) {
+        struct memory_disk disk;
+        struct log_fixture f;
+        int64_t durable = 0;
+        fixture_begin(&f, &disk);
+        f.config.segment_bytes = 300;
+        disk.fail_at = n;
+        disk.fail_for_ever = true;
+        if (fixture_try_open(&f) == STATUS_OK) workload(&f, &durable);
+        bool reached = disk.operations >= n;
+        fixture_crash(&f);
+        fixture_reopen(&f);
+        assert_int_equal(fixture_append_to(f.log, 1, 9, 1000, 20), STATUS_OK);
+        fake_loop_run(&f.loop);
+        durable = partition_log_durable_offset(f.log);
+        assert_int_equal(durable, partition_log_end_offset(f.log));
+        fixture_crash(&f);
+        memory_disk_power_cut(&disk);
+        reopen_and_check(&f, durable, durable);
+        fixture_stop(&f);
+        memory_disk_deinit(&disk);
+        if (!reached) break;
+    }
+}
+
 static void one_failing_operation_loses_nothing_that_was_durable(void **state)
 {
     (void)state;
@@ -696,6 +725,7 @@ int main(void)
         cmocka_unit_test(a_history_that_most_batches_contradict_is_rebuilt),
         cmocka_unit_test(an_epoch_in_which_nothing_was_written_survives_a_restart),
         cmocka_unit_test(a_crash_at_any_operation_loses_nothing_that_was_durable),
+        cmocka_unit_test(what_is_written_after_a_crash_outlives_a_power_cut),
         cmocka_unit_test(one_failing_operation_loses_nothing_that_was_durable),
         cmocka_unit_test(recovery_itself_may_be_interrupted_at_any_operation),
 #ifdef MOONMQ_MUTANTS
