@@ -162,8 +162,10 @@ def test_one_with_a_wrong_token_causes_no_election(group3):
     stranger.terminate()
     stranger.start().wait_alive()
     group3.wait_in_sync(2)
-    clients.create_topic(group3.bootstrap, "t")
-    clients.produce(group3.bootstrap, "t", [b"x"] * 100)
+    # The stranger knows no leader and lets clients wait for one: they are sent to the others.
+    bootstrap = ",".join(broker.client_address for broker in group3.others(stranger))
+    clients.create_topic(bootstrap, "t")
+    clients.produce(bootstrap, "t", [b"x"] * 100)
     assert not stranger.is_ready()
     assert (leader.status()["epoch"], leader.status()["raft_term"]) == (epoch, term)
 
