@@ -35,7 +35,11 @@ static void rewind_ended(struct follow_partition *of, enum status status, const 
         }
         of->rewound = true;
         of->must_tell = true;
-        follow_note_begin(follow, of);
+        /* Before all rounds are done, what is left may end where the leader's epoch begins and
+         * still be another log: the next question would be about the leader's own epoch, and find
+         * nothing.
+         */
+        if (of->compared && follow->step == FOLLOW_EPOCHS) follow_note_begin(follow, of);
         follow_mark_changed(follow, of);
     }
     follow->options.handlers.rewinding(follow->options.handlers.context, -1);

@@ -168,6 +168,23 @@ static void rounds_go_on_while_the_leader_answers_an_older_epoch(void **state)
     script_free(script);
 }
 
+/* What is left after the first cut ends where the leader's epoch begins, but need not be the same:
+ * the next question is about the epoch it ends with, not about the leader's. */
+static void a_cut_to_the_begin_of_the_leaders_epoch_does_not_end_the_rounds(void **state)
+{
+    struct script *script = script_with_history(0);
+    (void)state;
+    script_begin(script, 12);
+    script_send_manifest(script, 12, 1, ORDERS_TOPIC);
+    script_send_epochs(script, 12, 9, 9, 8, 6, 6);
+    assert_int_equal(partition_log_end(script_orders(script)), 6);
+    script_send_epochs(script, 12, 8, 6, 8, 6, 6);
+    struct told told = script_told(script_fetch(script));
+    assert_int_equal(told.entries[0].fetch_offset, 6);
+    assert_int_equal(told.entries[0].last_epoch, 12);
+    script_free(script);
+}
+
 static void an_epoch_that_is_known_as_it_ends_here_needs_no_cut(void **state)
 {
     struct script *script = script_with_history(9);
@@ -526,6 +543,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_answer_whose_counts_lie_changes_nothing),
     cmocka_unit_test(a_tail_past_the_end_of_its_epoch_is_cut),
     cmocka_unit_test(rounds_go_on_while_the_leader_answers_an_older_epoch),
+    cmocka_unit_test(a_cut_to_the_begin_of_the_leaders_epoch_does_not_end_the_rounds),
     cmocka_unit_test(an_epoch_that_is_known_as_it_ends_here_needs_no_cut),
     cmocka_unit_test(a_cut_below_the_high_watermark_of_what_is_quarantined_is_no_conflict),
     cmocka_unit_test(a_cut_below_the_high_watermark_is_refused_and_reported),
