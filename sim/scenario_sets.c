@@ -74,6 +74,15 @@ static bool change_is_pending(struct sim_run *run, void *context)
     return sim_node_facts(context, &facts) && facts.leader_serving && facts.change_pending;
 }
 
+static bool knows_entries(struct sim_run *run, void *context)
+{
+    const int *nodes = context; /* the leader, a follower */
+    struct node_facts leads, follows;
+    return sim_node_facts(&run->group.nodes[nodes[0]], &leads) &&
+           sim_node_facts(&run->group.nodes[nodes[1]], &follows) &&
+           follows.raft_commit_index == leads.raft_commit_index;
+}
+
 static void prepare_joining(struct sim_group *group, struct sim_workload_options *options)
 {
     scenario_prepare_one_log(group, options);
@@ -91,7 +100,10 @@ static void play_pending_join(struct sim_run *run)
     scenario_keep_down(run, joining, SIM_DEATH_KILL);
     if (!sim_run_for(run, SECOND_US / 2)) return;
     scenario_start(run, joining);
-    if (!sim_run_for(run, SECOND_US / 4)) return;
+    int nodes[] = {leader->index, joining};
+    if (!scenario_until(run, knows_entries, nodes, SECOND_US, "Raft's entries caught up") ||
+        !sim_run_for(run, SECOND_US / 50))
+        return;
     stall_raft_file(run, joining, true);
     stall_raft_file(run, other, true);
     if (!scenario_until(run, change_is_pending, leader, TAKEOVER_US, "a proposal to join")) return;
