@@ -46,6 +46,7 @@ void kafka_connection_free(struct kafka_connection *connection)
         kafka_request_abandon(request);
     }
     timer_free(connection->give_way);
+    free(connection->refused);
     free(connection->client_host);
     free(connection->local_host);
     free(connection);

@@ -7,6 +7,7 @@
 #include "kafka/api.h"
 #include "kafka/connection.h"
 #include "kafka/kafka.h"
+#include "kafka/refused.h"
 #include "kafka/request.h"
 
 #define KAFKA_API_COUNT_MAX 64
@@ -37,6 +38,7 @@ struct kafka_connection {
     bool frame_waits;        /* a frame was refused for now */
     bool resumable;          /* in the front end's list */
     bool heard_of_no_leader; /* by its last Metadata answer */
+    struct refused_batches *refused; /* refused.h */
     struct timer *give_way;  /* until a parked fetch may be cut short; made when needed */
     struct kafka_connection *next_resumable, *previous_resumable;
 };

@@ -18,7 +18,9 @@ struct produce_entry {
     struct produce produce;
     struct kafka_request *request;
     struct kafka_produce_response_partition *answer;
-    bool at_broker; /* its `done` is still to come */
+    bool at_broker;  /* its `done` is still to come */
+    bool idempotent; /* `identity` says which batch */
+    struct batch_identity identity;
 };
 struct produce_state {
     struct produce_entry *entries;
@@ -90,17 +92,45 @@ static void fail_partition(struct produce_entry *entry, int16_t error)
     name_current_leader(entry->request, entry->answer);
 }
 
+/* The error code of a batch that was not taken; what stands behind it on this connection is told
+ * the same. */
+static int16_t refusal(struct produce_entry *entry)
+{
+    const struct produce *produce = &entry->produce;
+    struct kafka_request *request = entry->request;
+    struct kafka_connection *connection = request->connection;
+    int16_t error = kafka_request_error(request, produce->status);
+    if (connection == NULL || !entry->idempotent || produce->appended) return error;
+    int64_t now_us = loop_now_us(connection->kafka->loop);
+    if (status_is_retriable(produce->status)) {
+        refused_note(&connection->refused, &entry->identity, error, now_us);
+    } else if (produce->status == STATUS_OUT_OF_ORDER_SEQUENCE) {
+        int16_t before = refused_before(connection->refused, &entry->identity, now_us);
+        if (before != 0) return before;
+    }
+    return error;
+}
+
+static void note_taken(struct produce_entry *entry)
+{
+    struct kafka_connection *connection = entry->request->connection;
+    if (connection != NULL && entry->idempotent) {
+        refused_forget(connection->refused, &entry->identity);
+    }
+}
+
 static void answer_partition(struct produce_entry *entry)
 {
     struct produce *produce = &entry->produce;
     struct kafka_produce_response_partition *out = entry->answer;
     if (produce->status == STATUS_OK) {
+        note_taken(entry);
         out->base_offset = produce->base_offset;
         out->log_append_time_ms = produce->log_append_time_ms;
         out->log_start_offset = produce->log_start_offset;
         return;
     }
-    fail_partition(entry, kafka_request_error(entry->request, produce->status));
+    fail_partition(entry, refusal(entry));
     if (out->error_code != KAFKA_NOT_LEADER_OR_FOLLOWER) {
         explain_fault(entry->request, produce, out);
     }
@@ -135,6 +165,7 @@ static enum status check_partition(struct produce_entry *entry, const struct top
 }
 
 static void produce_partition(struct produce_entry *entry, const struct topic *topic,
+                              struct slice topic_name,
                               const struct kafka_produce_request_partition *in)
 {
     struct kafka_request *request = entry->request;
@@ -150,6 +181,7 @@ static void produce_partition(struct produce_entry *entry, const struct topic *t
     produce->fault_record = -1;
     produce->done = partition_done;
     produce->context = entry;
+    entry->idempotent = batch_identify(topic_name, in->index, in->records.data, &entry->identity);
     produce->status = check_partition(entry, topic, in->records.data);
     if (produce->status != STATUS_OK) {
         answer_partition(entry);
@@ -194,7 +226,7 @@ static void produce_topic(struct kafka_request *request,
         entry->answer = &out->partition_responses.items[i];
         entry->answer->index = in->partition_data.items[i].index;
         if (acks_is_known(state->acks)) {
-            produce_partition(entry, topic, &in->partition_data.items[i]);
+            produce_partition(entry, topic, in->name, &in->partition_data.items[i]);
         } else {
             fail_partition(entry, KAFKA_INVALID_REQUIRED_ACKS);
         }

@@ -206,6 +206,51 @@ static void brokers_verdicts_have_kafkas_codes(void **state)
     assert_int_equal(ask(client, 9, produce_to(client, 0, -1))->error_code, 19);
 }
 
+/* A batch of an idempotent producer; only its header is looked at here. */
+static struct kafka_produce_request *numbered(struct client *client, int32_t partition,
+                                              int16_t epoch, int32_t sequence)
+{
+    struct kafka_produce_request *request = produce_to(client, partition, -1);
+    struct slice batch = one_batch(client);
+    uint8_t *copy = arena_new(&client->arena, batch.bytes);
+    memcpy(copy, batch.data, batch.bytes);
+    store_u64(copy + 43, 4711);
+    store_u16(copy + 51, (uint16_t)epoch);
+    store_u32(copy + 53, (uint32_t)sequence);
+    set_records(request, (struct slice){copy, batch.bytes});
+    return request;
+}
+
+static int16_t refuse_numbered(struct client *client, enum status status, int32_t partition,
+                               int16_t epoch, int32_t sequence)
+{
+    fake.produce_at_once = status;
+    return ask(client, 9, numbered(client, partition, epoch, sequence))->error_code;
+}
+
+static void what_is_pipelined_behind_a_refused_batch_is_refused_alike(void **state)
+{
+    struct client *client = *state;
+    const enum status ahead = STATUS_OUT_OF_ORDER_SEQUENCE;
+    assert_int_equal(refuse_numbered(client, ahead, 0, 0, 10), 45); /* nothing refused yet */
+    fake.precheck = STATUS_NOT_LEADER;
+    assert_int_equal(refuse_numbered(client, STATUS_OK, 0, 0, 10), 6);
+    fake.precheck = STATUS_OK;
+    assert_int_equal(refuse_numbered(client, ahead, 0, 0, 12), 6);
+    assert_int_equal(refuse_numbered(client, ahead, 0, 0, 15), 6);
+    assert_int_equal(refuse_numbered(client, ahead, 0, 0, 9), 45);  /* before it */
+    assert_int_equal(refuse_numbered(client, ahead, 1, 0, 12), 45); /* elsewhere */
+    assert_int_equal(refuse_numbered(client, ahead, 0, 1, 12), 45); /* another epoch of it */
+    assert_int_equal(refuse_numbered(client, STATUS_OK, 0, 0, 10), 0);
+    assert_int_equal(refuse_numbered(client, ahead, 0, 0, 20), 45); /* the first one is there */
+    fake.precheck = STATUS_NOT_ENOUGH_REPLICAS;
+    assert_int_equal(refuse_numbered(client, STATUS_OK, 0, 0, INT32_MAX), 19);
+    fake.precheck = STATUS_OK;
+    assert_int_equal(refuse_numbered(client, ahead, 0, 0, 0), 19); /* numbers go round */
+    fake.loop.now_us += 6000000;
+    assert_int_equal(refuse_numbered(client, ahead, 0, 0, 0), 45); /* it did not come again */
+}
+
 static void record_at_fault_is_named(void **state)
 {
     struct client *client = *state;
@@ -251,6 +296,7 @@ int main(void)
         CLIENT_TEST(unknown_leader_is_not_named),
         CLIENT_TEST(parked_produce_gets_the_new_leader_on_step_down),
         CLIENT_TEST(brokers_verdicts_have_kafkas_codes),
+        CLIENT_TEST(what_is_pipelined_behind_a_refused_batch_is_refused_alike),
         CLIENT_TEST(record_at_fault_is_named),
         CLIENT_TEST(transactional_batch_without_a_transaction_is_refused),
     };
