@@ -180,7 +180,8 @@ static void print_records(struct consume_run *run, const struct moonmq_records *
         place->printed = true;
         run->printed++;
     }
-    fflush(stdout);
+    /* What could not be written was not printed: it ends here, and nothing of it is committed. */
+    if (fflush(stdout) != 0 || ferror(stdout)) exit(cli_fail_output());
 }
 
 /* ---- places ---- */
@@ -332,7 +333,6 @@ static int consume_records(struct consume_run *run)
     }
     if (code == MOONMQ_OK) code = commit_printed(run, &error);
     if (code != MOONMQ_OK) return cli_fail(&error, run->arguments->topic);
-    if (fflush(stdout) != 0) return cli_fail_text("writing: %s", strerror(errno));
     return CLI_OK;
 }
 

@@ -41,6 +41,9 @@ int main(int argc, char **argv)
     if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-v") == 0)) {
         return print_version(argc - 1, argv + 1);
     }
-    return commands_run(commands, argc, argv,
-                        "MoonMQ: a replicated, log-structured message broker.");
+    int code =
+        commands_run(commands, argc, argv, "MoonMQ: a replicated, log-structured message broker.");
+    /* An answer that went nowhere is no success. */
+    if (code == CLI_OK && (fflush(stdout) != 0 || ferror(stdout))) return cli_fail_output();
+    return code;
 }

@@ -1,6 +1,7 @@
 /* options.c: see options.h. */
 #include "cli/options.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,4 +213,9 @@ int cli_fail_text(const char *format, ...)
     va_end(arguments);
     fputc('\n', stderr);
     return CLI_FAILED;
+}
+
+int cli_fail_output(void)
+{
+    return cli_fail_text("standard output cannot be written: %s", strerror(errno));
 }

@@ -49,5 +49,7 @@ struct moonmq_client *cli_connect(const struct cli_options *options, bool reconn
  * NULL. Returns CLI_FAILED. */
 int cli_fail(const struct moonmq_error *error, const char *subject);
 int cli_fail_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same when what was printed could not be written; right after that. */
+int cli_fail_output(void);
 
 #endif

@@ -1,13 +1,14 @@
 """What clients see of a group: hints, forwarding, status, transfers, a group without a leader."""
 import json
 import struct
+import subprocess
 
 import pytest
 
 import clients
 import native
 from batches import read_partition
-from group import wait_for
+from group import moonmq_binary, wait_for
 
 
 def test_a_follower_refuses_native_clients_with_the_leaders_address(group3):
@@ -72,6 +73,20 @@ def test_status_shows_the_group(group3, run_moonmq):
     group3.others(leader)[0].kill()
     group3.wait_in_sync(2)
     assert "2 in sync of 3" in run_moonmq("status", "--bootstrap", group3.bootstrap, check=False).stdout
+
+
+def test_what_could_not_be_printed_is_not_committed(group3, run_moonmq):
+    clients.create_topic(group3.bootstrap, "t")
+    clients.produce(group3.bootstrap, "t", [b"x" * 100] * 2000)
+    consume = [str(moonmq_binary()), "consume", "--topic", "t", "--group", "g", "--until-end", "--bootstrap", group3.bootstrap]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(consume, stdout=full, stderr=subprocess.PIPE, timeout=60)
+    assert done.returncode == 1 and b"standard output" in done.stderr
+    done = subprocess.run(consume, capture_output=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.count(b"\n") == 2000
+    with open("/dev/full", "wb") as full:
+        status = [str(moonmq_binary()), "status", "--bootstrap", group3.bootstrap]
+        assert subprocess.run(status, stdout=full, stderr=subprocess.DEVNULL, timeout=60).returncode == 1
 
 
 def test_status_finds_the_leader_through_any_replica(group3, run_moonmq):
