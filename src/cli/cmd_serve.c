@@ -34,9 +34,11 @@ static const struct argp argp = {
            "configuration is one line and exit code 78.\n\nexample: moonmq serve --config "
            "/etc/moonmq/appsettings.json"};
 
-/* Log lines go to the file, to stderr, or both: a line is one write. */
-static int open_log(const struct server_config *config)
+/* Log lines go to stderr, which the file takes the place of; *terminal is what was there before, or
+ * -1. */
+static int open_log(const struct server_config *config, int *terminal)
 {
+    *terminal = -1;
     if (config->log_file[0] == '\0') return CLI_OK;
     int fd = open(config->log_file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
     if (fd < 0) {
@@ -44,6 +46,7 @@ static int open_log(const struct server_config *config)
                 config->log_file);
         return SERVE_BAD_CONFIG;
     }
+    *terminal = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
     dup2(fd, STDERR_FILENO);
     close(fd);
     return CLI_OK;
@@ -55,14 +58,20 @@ int serve_with(const struct server_config *config)
     struct error error = {0};
     log_level_parse(config->log_level, &level);
     log_set_level(level);
-    int code = open_log(config);
+    int terminal;
+    int code = open_log(config, &terminal);
     if (code != CLI_OK) return code;
     for (uint32_t i = 0; i < config->warning_count; i++) {
         log_warn("config warning=\"%s\"", config->warnings[i]);
     }
     enum status status = server_run(config, &error);
+    if (status != STATUS_OK) {
+        fprintf(stderr, "moonmq: %s\n", error.text);
+        /* Who started it looks there, not into the file. */
+        if (terminal >= 0) dprintf(terminal, "moonmq: %s\n", error.text);
+    }
+    if (terminal >= 0) close(terminal);
     if (status == STATUS_OK) return CLI_OK;
-    fprintf(stderr, "moonmq: %s\n", error.text);
     return status == STATUS_INVALID_CONFIG ? SERVE_BAD_CONFIG : CLI_FAILED;
 }
 

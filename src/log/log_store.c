@@ -439,7 +439,7 @@ enum status log_store_scan(struct partition_log *log, int64_t from, int64_t to, 
     int64_t first = count == 0 || bases[0] > scan.to ? scan.to : bases[0];
     if (first > from && !scan_allows_gaps(&scan)) {
         *damage = (struct log_damage){.from = from, .to = first};
-        status = error_set(error, STATUS_CORRUPT, "no files of offsets %lld to %lld",
+        status = error_set(error, STATUS_CORRUPT, "%s: no files of offsets %lld to %lld", log->name,
                            (long long)from, (long long)first);
     }
     for (uint32_t i = 0; status == STATUS_OK && scan.more && i < count; i++) {

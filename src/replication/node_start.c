@@ -147,7 +147,8 @@ static enum status judge(struct node_start_job *job)
     if (identity == STATUS_CORRUPT) {
         snprintf(job->why_new, sizeof(job->why_new), "%s is damaged", IDENTITY_FILE);
     } else if (identity == STATUS_NOT_FOUND) {
-        snprintf(job->why_new, sizeof(job->why_new), "%s is new", node->options.data_dir);
+        snprintf(job->why_new, sizeof(job->why_new), "%s has no %s", node->options.data_dir,
+                 IDENTITY_FILE);
     } else if (was_alone && node->options.config.enabled) {
         /* A group of one becomes a replica: its records found the new group, or follow another's.
          */
@@ -262,6 +263,11 @@ static void start_done(struct job *base)
         return;
     }
     node->identity = job->identity;
+    if (job->copied && node->options.config.enabled) {
+        log_warn("datadir_of_another path=%s replica=%d mend=\"if ReplicaId or DataDir is a slip, "
+                 "stop and put it right; else it comes back as a copy\"",
+                 node->options.data_dir, node->view.self_id);
+    }
     if (job->why_new[0] != '\0' && node->options.config.enabled) {
         char uuid[UUID_TEXT_BYTES];
         log_info("new_incarnation replica=%d incarnation=%s reason=\"%s\"", node->view.self_id,

@@ -158,6 +158,15 @@ def test_data_of_another_broker_kind_is_never_an_empty_start(tmp_path, new_group
     assert "DataDir" in broker.log_tail()
 
 
+def test_who_starts_a_broker_that_logs_to_a_file_is_told_why_it_failed(tmp_path, new_group, run_moonmq):
+    group = new_group(1).start()
+    config = group.config_of(group.brokers[0])
+    config["Logging"] = {"File": str(tmp_path / "moonmq.log")}
+    done = run_moonmq("serve", "--config", write(tmp_path, config), check=False)
+    assert done.returncode == 1 and "in use by another broker" in done.stderr
+    assert "in use by another broker" in (tmp_path / "moonmq.log").read_text()
+
+
 def test_configuration_page_lists_every_key():
     """docs/configuration.md and the table in config_keys.c name the same keys."""
     source = (ROOT / "src/server/config_keys.c").read_text()
