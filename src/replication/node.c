@@ -12,6 +12,7 @@
 /* SIGTERM: how long a successor is looked for, and how often. */
 #define STOP_US_MAX  5000000
 #define STOP_POLL_US 20000
+#define STOP_REST_US 3000
 
 #define ALARM_AGAIN_US 10000000
 
@@ -327,14 +328,15 @@ static void stop_now(struct node *node)
     broker_stop(node->options.broker, broker_stopped, node);
 }
 
-/* The successor's claim is known: answers that wait go out in this turn, the rest of the stop in
- * the next. Not handed over: another may come within sync yet. */
+/* The successor's claim is known: answers that wait go out, and soon after the rest of the stop
+ * follows: until this replica is gone it is in the set without fetching, and acks=all waits for it.
+ * Not handed over: another may come within sync yet. */
 static void stop_transferred(void *context, enum status status, const struct error *error)
 {
     struct node *node = context;
     if (status == STATUS_OK) {
         log_info("leadership_handed_over leader=%d", node->view.leader_id);
-        timer_start(node->stop_timer, 20000);
+        timer_start(node->stop_timer, STOP_REST_US);
     } else {
         log_warn("leadership_not_handed_over error=\"%s\"", error->text);
         timer_start(node->stop_timer, STOP_POLL_US);
