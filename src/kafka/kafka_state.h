@@ -35,11 +35,11 @@ struct kafka_connection {
     struct kafka_request *requests; /* begun or parked, in order of arrival */
     uint32_t request_count;
     bool closed;
-    bool frame_waits;        /* a frame was refused for now */
-    bool resumable;          /* in the front end's list */
-    bool heard_of_no_leader; /* by its last Metadata answer */
+    bool frame_waits;                /* a frame was refused for now */
+    bool resumable;                  /* in the front end's list */
+    bool heard_of_no_leader;         /* by its last Metadata answer */
     struct refused_batches *refused; /* refused.h */
-    struct timer *give_way;  /* until a parked fetch may be cut short; made when needed */
+    struct timer *give_way;          /* until a parked fetch may be cut short; made when needed */
     struct kafka_connection *next_resumable, *previous_resumable;
 };
 

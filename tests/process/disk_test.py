@@ -158,6 +158,9 @@ def fill_single(group, small_disk):
     broker = group.brokers[0]
     start_with_small_disk(group, broker, small_disk)
     clients.produce(group.bootstrap, "t", [b"before"])
+    # Written beside the commits: without its first space the copy is given up until a restart.
+    positions = broker.data_dir / "synced-positions"
+    wait_for(lambda: positions.exists() and positions.stat().st_blocks > 0, "the first synced position is on record")
     ballast = fill(broker.data_dir)
     wait_for(lambda: not try_produce(group, b"e" * 100000), "a produce is refused")
     assert broker.is_running()
