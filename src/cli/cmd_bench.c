@@ -98,7 +98,8 @@ int bench_prepare_topic(struct moonmq_client *client, const struct bench_argumen
 
 /* ---- produce ---- */
 
-/* Latency of each record: from queueing it to its acknowledgement. Records come back in order, but
+/* Latency of each record: from handing it over, with room for it in the window, to its
+ * acknowledgement. Records come back in order, but
  * for those that were sent again, so their start travels with them. */
 struct produce_bench {
     struct samples latencies;
@@ -193,7 +194,9 @@ int bench_produce(int argc, char **argv)
     options.batch_bytes_max = 900000;
     options.window_batches_max = (uint32_t)arguments.window;
     if (moonmq_client_new(&options, &client, &error) != MOONMQ_OK) return cli_fail(&error, NULL);
-    size_t slot_count = (size_t)(arguments.batch * (arguments.window + 1));
+    /* As many as may be in flight: with one more, a record's clock would run while it waits for
+     * room, and "one in flight" would tell of two. */
+    size_t slot_count = (size_t)(arguments.batch * arguments.window);
     struct bench_record *slots = calloc(slot_count, sizeof(*slots));
     char *value = malloc((size_t)arguments.record_bytes);
     int exit_code = slots == NULL || value == NULL ? cli_fail_text("out of memory")
