@@ -157,8 +157,9 @@ static void executor_submit_job(struct executor *base, enum executor_lane lane_n
     job_list_add(&lane->queue, job);
     lane->queued++;
     bool enough = lane->waiting >= lane->queued;
-    pthread_cond_signal(&lane->wake);
     pthread_mutex_unlock(&lane->mutex);
+    /* After the lock is free: who wakes with it taken goes straight to sleep again. */
+    pthread_cond_signal(&lane->wake);
     if (enough || lane->thread_count == lane->thread_limit) return;
     if (executor_lane_grow(lane) || lane->thread_count > 0) return;
     /* Not one thread to be had: late on the loop is better than never. */
