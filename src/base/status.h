@@ -61,6 +61,31 @@ enum status {
     STATUS_GROUP_NOT_EMPTY,
     STATUS_UNKNOWN_MEMBER,
     STATUS_METADATA_TOO_LARGE,
+    /* groups */
+    STATUS_UNKNOWN_GROUP,
+    STATUS_ILLEGAL_GENERATION, /* the member's generation is not the group's */
+    STATUS_FENCED_INSTANCE,    /* a newer member has the static instance id */
+    STATUS_REBALANCE_IN_PROGRESS,
+    STATUS_MEMBER_ID_REQUIRED, /* join again with the id that was given */
+    STATUS_GROUP_PROTOCOL,     /* protocol type differs, or no protocol in common */
+    STATUS_INVALID_GROUP,      /* the id itself */
+    STATUS_SESSION_TIMEOUT_RANGE,
+    STATUS_GROUP_FULL,
+    STATUS_GROUP_SUBSCRIBED,    /* a member reads the topic */
+    STATUS_UNSTABLE_OFFSET,     /* an open transaction may change it */
+    STATUS_FENCED_MEMBER_EPOCH, /* KIP-848: join again with 0 */
+    STATUS_STALE_MEMBER_EPOCH,  /* KIP-848: a heartbeat tells the new one */
+    STATUS_UNRELEASED_INSTANCE, /* KIP-848: a live member has it */
+    STATUS_UNSUPPORTED_ASSIGNOR,
+    STATUS_INVALID_PATTERN, /* a regular expression */
+    /* transactions */
+    STATUS_PRODUCER_FENCED,         /* a newer producer has the transactional id */
+    STATUS_PRODUCER_ID_MAPPING,     /* the transactional id has another producer id */
+    STATUS_CONCURRENT_TRANSACTIONS, /* the one before it still ends */
+    STATUS_TXN_TIMEOUT_RANGE,
+    STATUS_TXN_ABORTABLE, /* abort it, then go on */
+    STATUS_TXN_NOT_FOUND,
+    STATUS_OPERATION_NOT_ATTEMPTED, /* another part of the request failed */
     STATUS_COUNT
 };
 

@@ -33,6 +33,15 @@ struct offsets_request;
 typedef void (*offsets_fn)(void *context, struct offsets_request *request);
 struct offsets_request {
     struct slice group;
+    /* commit: who asks. generation -1 and no member id: a consumer that assigns itself. */
+    struct slice member_id, instance_id; /* instance_id.data NULL: none */
+    int32_t generation;
+    /* commit: pending until the marker of this producer's transaction. */
+    bool transactional;
+    int64_t producer_id;
+    int16_t producer_epoch;
+    /* fetch: offsets that a pending transaction may change are refused (UNSTABLE_OFFSET). */
+    bool require_stable;
     struct committed_offset *offsets; /* fetch with all: set by the broker for the callback */
     uint32_t offset_count;
     bool all; /* fetch: every offset of the group */

@@ -40,6 +40,28 @@ bool partition_is_broken(const struct partition *partition);
 bool partition_was_cut(const struct partition *partition);
 uint64_t partition_producers_hash(const struct partition *partition); /* I24 */
 
+/* ---- transactions ---- */
+/* The end of a producer's transaction here: a control batch (kafka-listener.md 8.2). Embedded in
+ * the caller's object; in: up to `context`. */
+struct partition_marker {
+    struct partition *partition;
+    int64_t producer_id;
+    int16_t producer_epoch;
+    int32_t coordinator_epoch; /* the leader epoch of who decided */
+    bool commit;               /* false: abort */
+    bool transaction_v2;       /* the marker's epoch is above that of the transaction's batches */
+    /* Exactly once, maybe at once: STATUS_OK when the marker is below the high watermark, or was
+     * not needed any more; NOT_LEADER, STALE_PRODUCER_EPOCH, FENCED_EPOCH, UNKNOWN_TOPIC, … */
+    void (*done)(void *context, struct partition_marker *marker);
+    void *context;
+    /* out */
+    enum status status;
+    struct error error;
+    void *private_state;
+};
+/* On the leader; waits for as long as it takes: there is no time-out but the loss of leadership. */
+void partition_write_marker(struct partition_marker *marker);
+
 /* Replication's own pointer, set in its `partition_added` handler. */
 void partition_set_replica(struct partition *partition, void *replica);
 void *partition_replica(const struct partition *partition);
