@@ -153,6 +153,7 @@ struct node {
     bool broker_ready;
     int64_t last_tick_us, last_reset_us;
     int64_t leader_lost_us;
+    int64_t won_us; /* the last leadership of this replica: when it was elected */
     /* Files. */
     bool persist_wanted;
     struct node_file_job *persist_job, *identity_job;

@@ -311,6 +311,7 @@ void node_became_leader(struct node *node, bool caretaker)
     stop_following(node);
     node->role = caretaker ? NODE_CARETAKER : NODE_PENDING;
     node->leadership++;
+    node->won_us = node_now(node);
     node->tail_synced = node->promoted = false;
     node_raft_links_open(node);
     node_group_changed(node);
@@ -329,7 +330,8 @@ void node_serve_if_ready(struct node *node)
     }
     leader_serving(node->leader);
     node->view.in_sync_now = __builtin_popcount(leader_in_sync_now(node->leader));
-    log_info("serving epoch=%d", node->view.epoch);
+    log_info("serving epoch=%d after_us=%lld", node->view.epoch,
+             (long long)(node_now(node) - node->won_us));
     broker_view_changed(node->options.broker);
     broker_serving_began(node->options.broker);
 }
