@@ -91,6 +91,7 @@ void broker_free(struct broker *broker)
     leader_wait_free(broker);
     admin_free(broker);
     offsets_free(broker);
+    marker_writes_free(broker);
     catalog_deinit(broker);
     partition_changes_free(broker);
     deadlines_deinit(&broker->deadlines);

@@ -68,8 +68,9 @@ struct broker {
     struct produce *backlog; /* in arrival order: not appended yet */
     uint32_t backlog_count;
     size_t backlog_bytes;
-    struct partition *parked;    /* partitions with parked produces */
-    struct timer *backlog_timer; /* goes on with the backlog after the current callback */
+    struct partition *parked;           /* partitions with parked produces */
+    struct timer *backlog_timer;        /* goes on with the backlog after the current callback */
+    struct marker_write *marker_writes; /* marker.c */
 
     /* fetch.c, offset_lookup.c: in the order in which they were parked */
     struct fetch *fetches;         /* parked or reading */
@@ -117,6 +118,7 @@ void produce_backlog_continue(struct broker *broker); /* soon, after this callba
 void produce_backlog_fail(struct broker *broker, enum status status);
 void produce_fail_all(struct broker *broker, enum status status);
 void produce_check_in_sync(struct broker *broker);
+void marker_writes_free(struct broker *broker); /* marker.c; nothing is called */
 
 /* fetch.c, offset_lookup.c */
 void fetch_serving_began(struct broker *broker);

@@ -85,7 +85,7 @@ void produce_park(struct broker *broker, struct produce *produce, int64_t deadli
         produce_finish(produce, STATUS_OK);
         return;
     }
-    if (produce->duplicate && produce->acks == ACKS_ALL &&
+    if (produce->duplicate && produce->acks == ACKS_ALL && produce->marker == NULL &&
         broker_group_view(broker)->in_sync_now < partition_min_insync(partition)) {
         error_set(&produce->error, STATUS_NOT_ENOUGH_REPLICAS_AFTER,
                   "written before, but not enough in-sync replicas now");
@@ -96,6 +96,7 @@ void produce_park(struct broker *broker, struct produce *produce, int64_t deadli
     list_insert(produce->parked_on, produce);
     broker->stats.produce_parked++;
     list_partition(broker, partition);
+    if (produce->marker != NULL) return;
     deadlines_add(&broker->deadlines, &produce->deadline, deadline_us, parked_expired);
 }
 
@@ -131,14 +132,23 @@ void produce_fail_all(struct broker *broker, enum status status)
         parked_fail(broker->parked, status, status_text(status));
 }
 
+/* The first that waits for the group and may be refused: markers wait as long as it takes. */
+static struct produce *first_impatient(const struct partition *partition)
+{
+    struct produce *produce = partition->committing;
+    while (produce != NULL && produce->marker != NULL)
+        produce = produce->next;
+    return produce;
+}
+
 static void fail_committing(struct partition *partition)
 {
+    struct produce *produce;
     char text[96];
     snprintf(text, sizeof(text), "written, but not enough in-sync replicas: %d of %d",
              broker_group_view(partition->broker)->in_sync_now, partition_min_insync(partition));
-    while (partition->committing != NULL) {
-        finish_parked(partition->broker, partition->committing, STATUS_NOT_ENOUGH_REPLICAS_AFTER,
-                      text);
+    while ((produce = first_impatient(partition)) != NULL) {
+        finish_parked(partition->broker, produce, STATUS_NOT_ENOUGH_REPLICAS_AFTER, text);
     }
 }
 
@@ -151,7 +161,7 @@ void produce_check_in_sync(struct broker *broker)
         struct partition *partition;
         DL_FOREACH(broker->parked, partition)
         {
-            if (partition->committing != NULL &&
+            if (first_impatient(partition) != NULL &&
                 broker_group_view(broker)->in_sync_now < partition_min_insync(partition)) {
                 break;
             }

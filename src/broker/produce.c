@@ -85,6 +85,7 @@ static enum status check_batch(struct broker *broker, struct produce *produce,
         .compacted = settings->compacted,
         .log_append_time = settings->log_append_time,
         .allow_zstd = produce->allow_zstd,
+        .allow_unsequenced = produce->internal,
         .now_ms = loop_wall_ms(broker->loop),
         .timestamp_before_max_ms = settings->timestamp_before_max_ms,
         .timestamp_after_max_ms = settings->timestamp_after_max_ms,
@@ -103,6 +104,15 @@ static enum status check_batch(struct broker *broker, struct produce *produce,
                          "no transaction is open for this producer");
     }
     return STATUS_OK;
+}
+
+/* An end marker is of our own making, and judged by epochs alone: never refused for want of
+ * replicas, it waits for them. */
+static enum status check_arrival(struct broker *broker, struct produce *produce,
+                                 struct batch_header *header)
+{
+    if (produce->marker == NULL) return check_batch(broker, produce, header);
+    return batch_parse(produce->batch->data, produce->batch->bytes, true, header, &produce->error);
 }
 
 /* ---- append ---- */
@@ -143,7 +153,7 @@ static enum status produce_append(struct broker *broker, struct produce *produce
     produce->appended_us = loop_now_us(broker->loop);
     produce->base_offset = header->base_offset;
     produce->last_offset = batch_last_offset(header);
-    count_append(broker, header);
+    if (produce->marker == NULL) count_append(broker, header);
     shared_bytes_unref(produce->batch);
     produce->batch = NULL;
     broker->port.appended(broker->port.context, partition);
@@ -170,6 +180,27 @@ static enum status produce_take_duplicate(struct broker *broker, struct produce 
     return STATUS_OK;
 }
 
+/* A marker that was sent again after a failover is there already: one marker a transaction (I16).
+ */
+static enum status produce_try_marker(struct broker *broker, struct produce *produce,
+                                      struct batch_header *header)
+{
+    const struct producer_table *producers = produce->partition->producers;
+    const struct partition_marker *marker = produce->marker;
+    const struct batch_marker says = {.commit = marker->commit,
+                                      .coordinator_epoch = marker->coordinator_epoch};
+    enum status status =
+        producer_check_marker(producers, header, &says, marker->transaction_v2, &produce->error);
+    if (status != STATUS_OK) return status;
+    int64_t offset = producer_marked_offset(producers, header);
+    if (offset < 0) return produce_append(broker, produce, header);
+    const struct producer_verdict verdict = {.kind = PRODUCER_DUPLICATE,
+                                             .base_offset = offset,
+                                             .last_offset = offset,
+                                             .log_append_time_ms = -1};
+    return produce_take_duplicate(broker, produce, &verdict);
+}
+
 /* All that depends on state, and the append. STATUS_AGAIN: unchanged, try again later. */
 static enum status produce_try(struct broker *broker, struct produce *produce)
 {
@@ -183,6 +214,7 @@ static enum status produce_try(struct broker *broker, struct produce *produce)
         batch_parse(produce->batch->data, produce->batch->bytes, true, &header, &produce->error);
     if (status != STATUS_OK) return status;
     produce->log_start_offset = partition_log_start(partition);
+    if (produce->marker != NULL) return produce_try_marker(broker, produce, &header);
     struct producer_verdict verdict;
     struct error objection;
     enum status judged =
@@ -230,8 +262,10 @@ static void backlog_expired(void *context, struct deadline *deadline)
 static void backlog_add(struct broker *broker, struct produce *produce)
 {
     size_t bytes_max = broker->settings.unsynced_bytes_max;
-    if (broker->backlog_count >= BACKLOG_COUNT_MAX ||
-        (broker->backlog_count > 0 && broker->backlog_bytes + produce->batch->bytes > bytes_max)) {
+    bool full =
+        broker->backlog_count >= BACKLOG_COUNT_MAX ||
+        (broker->backlog_count > 0 && broker->backlog_bytes + produce->batch->bytes > bytes_max);
+    if (full && produce->marker == NULL) {
         error_set(&produce->error, STATUS_LIMIT, "too many bytes wait for the disk");
         produce_finish(produce, STATUS_LIMIT);
         return;
@@ -241,6 +275,7 @@ static void backlog_add(struct broker *broker, struct produce *produce)
     broker->backlog_count++;
     broker->backlog_bytes += produce->batch->bytes;
     broker->stats.produce_parked++;
+    if (produce->marker != NULL) return;
     deadlines_add(&broker->deadlines, &produce->deadline,
                   loop_now_us(broker->loop) + produce_wait_us(broker, produce), backlog_expired);
 }
@@ -333,7 +368,7 @@ void broker_produce(struct broker *broker, struct produce *produce)
     broker->stats.produce_requests++;
     enum status status =
         check_partition(broker, produce->partition, produce->internal, ACKS_NONE, &produce->error);
-    if (status == STATUS_OK) status = check_batch(broker, produce, &header);
+    if (status == STATUS_OK) status = check_arrival(broker, produce, &header);
     produce->mistimed = status == STATUS_INVALID_TIMESTAMP && header.producer_id >= 0;
     if (status != STATUS_OK && !produce->mistimed) {
         produce_refuse(produce, status);

@@ -16,6 +16,7 @@
 struct broker;
 struct partition;
 struct produce;
+struct partition_marker;
 typedef void (*produce_fn)(void *context, struct produce *produce);
 
 enum produce_acks { ACKS_NONE = 0, ACKS_LEADER = 1, ACKS_ALL = -1 };
@@ -38,7 +39,9 @@ struct produce {
     bool internal;               /* by the broker itself: internal topics allowed */
     enum producer_rules rules;   /* how its sequences are judged; 0 = Kafka's */
     struct produce_chain *chain; /* NULL: it stands alone; borrowed until `done` */
-    produce_fn done;             /* exactly once; may be called before broker_produce() returns */
+    /* marker.c: the batch is this end marker; it waits without a time-out. NULL: data. */
+    const struct partition_marker *marker;
+    produce_fn done; /* exactly once; may be called before broker_produce() returns */
     void *context;
     /* out */
     enum status status;

@@ -300,6 +300,16 @@ enum status producer_check_marker(const struct producer_table *table,
     return STATUS_OK;
 }
 
+int64_t producer_marked_offset(const struct producer_table *table,
+                               const struct batch_header *header)
+{
+    const struct producer_state *state = producer_table_find(table, header->producer_id);
+    bool marked = state != NULL && state->coordinator_epoch >= 0 &&
+                  state->open_first_offset == PRODUCER_NOT_OPEN &&
+                  state->epoch == header->producer_epoch;
+    return marked ? state->last_offset : -1;
+}
+
 /* ---- taking in ---- */
 
 bool producer_closed_reserve(struct producer_table *table)

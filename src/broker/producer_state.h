@@ -113,6 +113,11 @@ enum status producer_check_marker(const struct producer_table *table,
                                   const struct batch_marker *marker, bool transaction_v2,
                                   struct error *error);
 
+/* Where the table has this marker already, or -1: the producer has nothing open here, and the last
+ * end of a transaction it knows had this epoch. Not before the whole of what the producer wrote. */
+int64_t producer_marked_offset(const struct producer_table *table,
+                               const struct batch_header *header);
+
 /* A transaction that a marker has just ended, for the aborted-transaction index. */
 struct producer_ended {
     bool ended; /* false: nothing was open, or the batch was no marker */

@@ -71,6 +71,7 @@ struct batch_limits {
     bool compacted;           /* null keys are refused */
     bool log_append_time;     /* timestamps are not checked */
     bool allow_zstd;
+    bool allow_unsequenced; /* a producer id without sequences: a coordinator's own batch */
     int64_t now_ms;
     int64_t timestamp_before_max_ms;
     int64_t timestamp_after_max_ms;

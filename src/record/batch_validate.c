@@ -68,7 +68,8 @@ static enum status batch_check_attributes(const struct batch_header *header,
     return STATUS_OK;
 }
 
-static enum status batch_check_numbers(const struct batch_header *header, struct error *error)
+static enum status batch_check_numbers(const struct batch_header *header,
+                                       const struct batch_limits *limits, struct error *error)
 {
     if (header->base_offset != 0) {
         return error_set(error, STATUS_INVALID_RECORD, "base offset %lld, expected 0",
@@ -85,7 +86,8 @@ static enum status batch_check_numbers(const struct batch_header *header, struct
                          header->record_count);
     }
     bool has_producer = header->producer_id >= 0;
-    if (has_producer && (header->base_sequence < 0 || header->producer_epoch < 0)) {
+    bool sequenced = header->base_sequence >= 0 || limits->allow_unsequenced;
+    if (has_producer && (!sequenced || header->producer_epoch < 0)) {
         return error_set(error, STATUS_INVALID_RECORD, "producer id with sequence %d, epoch %d",
                          header->base_sequence, header->producer_epoch);
     }
@@ -197,7 +199,7 @@ enum status batch_validate_produced(const uint8_t *data, size_t bytes,
 
     enum status status = batch_check_shape(data, bytes, limits, out, error);
     if (status == STATUS_OK) status = batch_check_attributes(out, limits, error);
-    if (status == STATUS_OK) status = batch_check_numbers(out, error);
+    if (status == STATUS_OK) status = batch_check_numbers(out, limits, error);
     if (status != STATUS_OK) return status;
 
     /* Looked at whatever the records say: recovery builds the time index from it. */

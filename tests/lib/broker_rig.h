@@ -317,9 +317,8 @@ static struct slice rig_text(const char *text)
     return (struct slice){(const uint8_t *)text, strlen(text)};
 }
 
-/* One batch of `count` records "<text>"; producer -1: none. */
-static struct shared_bytes *rig_batch(struct rig *rig, const char *text, uint32_t count,
-                                      int64_t producer_id, int32_t base_sequence)
+static struct shared_bytes *rig_build(struct rig *rig, const char *text, uint32_t count,
+                                      const struct batch_build_options *options)
 {
     struct batch_builder builder;
     struct buffer bytes;
@@ -330,15 +329,33 @@ static struct shared_bytes *rig_batch(struct rig *rig, const char *text, uint32_
         batch_builder_add(&builder, rig->fake.wall_ms, rig_text("k"), rig_text(text), 0,
                           (struct slice){0});
     }
-    struct batch_build_options options = BATCH_BUILD_PLAIN;
-    options.producer_id = producer_id;
-    options.producer_epoch = producer_id < 0 ? -1 : 0;
-    options.base_sequence = producer_id < 0 ? -1 : base_sequence;
-    assert_int_equal(batch_builder_finish(&builder, &options, &bytes, &error), STATUS_OK);
+    assert_int_equal(batch_builder_finish(&builder, options, &bytes, &error), STATUS_OK);
     struct shared_bytes *batch = shared_bytes_copy(bytes.data, bytes.bytes);
     buffer_deinit(&bytes);
     batch_builder_deinit(&builder);
     return batch;
+}
+
+/* One batch of `count` records "<text>"; producer -1: none. */
+static struct shared_bytes *rig_batch(struct rig *rig, const char *text, uint32_t count,
+                                      int64_t producer_id, int32_t base_sequence)
+{
+    struct batch_build_options options = BATCH_BUILD_PLAIN;
+    options.producer_id = producer_id;
+    options.producer_epoch = producer_id < 0 ? -1 : 0;
+    options.base_sequence = producer_id < 0 ? -1 : base_sequence;
+    return rig_build(rig, text, count, &options);
+}
+
+/* One record of a transaction, without sequence. */
+static struct shared_bytes *rig_transactional_batch(struct rig *rig, int64_t producer_id,
+                                                    int16_t epoch)
+{
+    struct batch_build_options options = BATCH_BUILD_PLAIN;
+    options.producer_id = producer_id;
+    options.producer_epoch = epoch;
+    options.transactional = true;
+    return rig_build(rig, "t", 1, &options);
 }
 
 struct rig_produce {
