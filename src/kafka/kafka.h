@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "base/byte_pool.h"
 #include "broker/broker.h"
 
 struct kafka;
@@ -25,6 +26,7 @@ struct kafka_settings {
     const char *advertised_host; /* of this broker when the group view names none; may be NULL: */
     int advertised_port;         /* then the address the client reached is named */
     const char *rack;            /* may be NULL */
+    struct byte_pool *pool;      /* charged with requests that are kept; may be NULL; borrowed */
 };
 void kafka_settings_default(struct kafka_settings *settings);
 

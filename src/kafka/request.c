@@ -86,6 +86,10 @@ enum status kafka_request_new(struct kafka *kafka, const struct kafka_api *api,
         kafka_request_free(request);
         return status;
     }
+    if (copy_frame && kafka->settings.pool != NULL) {
+        request->charged_bytes = request->arena.used;
+        byte_pool_charge(kafka->settings.pool, request->charged_bytes);
+    }
     request->arena.bytes_max = request->arena.used + KAFKA_ANSWER_ARENA_BYTES_MAX;
     request->answer = kafka_struct_new(request->messages->response, &request->arena, 1);
     *out = request;
@@ -117,6 +121,9 @@ void kafka_request_free(struct kafka_request *request)
     if (request->release != NULL) request->release(request);
     kafka_response_free(request->response);
     arena_deinit(&request->arena);
+    if (request->charged_bytes > 0) {
+        byte_pool_release(request->kafka->settings.pool, request->charged_bytes);
+    }
     free(request);
 }
 

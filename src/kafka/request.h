@@ -41,10 +41,11 @@ struct kafka_request {
     bool flexible;
     struct slice body; /* without the header; gone after `handle` if borrowed */
     struct arena arena;
-    void *message; /* the decoded request, of messages->request */
-    void *answer;  /* of messages->response, at its defaults at first */
-    void *state;   /* the handler's own */
-    uint32_t open; /* the handler's count of answers it waits for */
+    size_t charged_bytes; /* to the pool: a copy of the frame, and what it was decoded into */
+    void *message;        /* the decoded request, of messages->request */
+    void *answer;         /* of messages->response, at its defaults at first */
+    void *state;          /* the handler's own */
+    uint32_t open;        /* the handler's count of answers it waits for */
     /* Called once when the request goes: lets go of what `state` holds outside the arena. */
     void (*release)(struct kafka_request *request);
 

@@ -299,7 +299,9 @@ static void answer_heartbeat(struct native_connection *connection, const struct 
 
 static bool has_room_for(const struct native_connection *connection, size_t frame_bytes)
 {
+    const struct byte_pool *pool = connection->native->settings.pool;
     if (connection->requests == NULL) return true;
+    if (pool != NULL && !byte_pool_has_room(pool, frame_bytes)) return false;
     return connection->request_count < REQUESTS_MAX &&
            connection->request_bytes + frame_bytes <= REQUEST_BYTES_MAX &&
            connection->out.bytes <= REQUEST_BYTES_MAX;
@@ -312,6 +314,9 @@ static bool keep_payload(struct native_request *request, struct slice payload)
     if (request->payload == NULL) return false;
     memcpy(request->payload, payload.data, payload.bytes);
     request->payload_bytes = payload.bytes;
+    if (request->native->settings.pool != NULL) {
+        byte_pool_charge(request->native->settings.pool, payload.bytes);
+    }
     return true;
 }
 

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/byte_pool.h"
 #include "base/status.h"
 #include "broker/broker.h"
 
@@ -35,6 +36,7 @@ struct native_settings {
     uint32_t heartbeat_miss_max; /* HeartbeatMissThreshold */
     uint32_t topics_listed_max;  /* MaxListTopics */
     int64_t leader_wait_us;      /* how long an election parks a HELLO; 3 s (decisions 16) */
+    struct byte_pool *pool;      /* charged with requests that are kept; may be NULL; borrowed */
 };
 void native_settings_default(struct native_settings *settings);
 

@@ -28,6 +28,8 @@ struct native_request *native_request_new(struct native_connection *connection, 
 void native_request_free(struct native_request *request)
 {
     if (request->free_work != NULL) request->free_work(request);
+    struct byte_pool *pool = request->native->settings.pool;
+    if (request->payload != NULL && pool != NULL) byte_pool_release(pool, request->payload_bytes);
     buffer_deinit(&request->answer);
     free(request->payload);
     free(request);

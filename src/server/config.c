@@ -10,8 +10,9 @@
 #include "io/file_system.h"
 #include "native/password.h"
 
-#define CONFIG_BYTES_MAX (4u << 20)
-#define S                INT64_C(1000000)
+#define REQUEST_BYTES_DEFAULT (INT64_C(256) << 20)
+#define CONFIG_BYTES_MAX      (4u << 20)
+#define S                     INT64_C(1000000)
 
 void config_warn(struct server_config *config, const char *format, ...)
 {
@@ -34,6 +35,7 @@ static void set_defaults(struct server_config *config)
     config->max_frame_size = 1 << 20;
     config->max_pending_bytes = 16 << 20;
     config->send_deadline_us = 30 * S;
+    config->receive_deadline_us = 60 * S;
     config->handshake_deadline_us = config->pre_auth_read_deadline_us = 5 * S;
     config->idle_deadline_us = 60 * S;
     config->heartbeat_interval_us = 30 * S;
@@ -43,6 +45,7 @@ static void set_defaults(struct server_config *config)
     config->metrics_port = 9090;
     config->cache_bytes = 64 << 20;
     config->unsynced_bytes = 64 << 20;
+    config->request_bytes = -1;
     config->kafka_request_bytes_max = 104857600;
     config->kafka_num_partitions = 1;
     config->kafka_fetch_bytes_max = 57671680;
@@ -138,6 +141,29 @@ static enum status check_ports(const struct server_config *config, struct error 
     return STATUS_OK;
 }
 
+size_t config_largest_frame_bytes(const struct server_config *config)
+{
+    int64_t largest = config->max_frame_size > config->kafka_request_bytes_max
+                          ? config->max_frame_size
+                          : config->kafka_request_bytes_max;
+    return (size_t)largest + 4;
+}
+
+/* By default there is room for two of the largest at once. */
+static enum status finish_memory(struct server_config *config, struct error *error)
+{
+    int64_t largest = (int64_t)config_largest_frame_bytes(config);
+    if (config->request_bytes < 0) {
+        config->request_bytes =
+            2 * largest > REQUEST_BYTES_DEFAULT ? 2 * largest : REQUEST_BYTES_DEFAULT;
+    }
+    if (config->request_bytes >= largest) return STATUS_OK;
+    return error_set(error, STATUS_INVALID_CONFIG,
+                     "Server.Memory.RequestBytes: %lld does not hold one request of %lld bytes "
+                     "(raise it, or lower Server.Kafka.MaxRequestSize and Server.MaxFrameSize)",
+                     (long long)config->request_bytes, (long long)largest);
+}
+
 static enum status finish(struct server_config *config, struct error *error)
 {
     enum log_level level;
@@ -156,6 +182,7 @@ static enum status finish(struct server_config *config, struct error *error)
                          "Server.DataDir: empty (name the directory that holds the log)");
     }
     enum status status = check_user(config, error);
+    if (status == STATUS_OK) status = finish_memory(config, error);
     if (status == STATUS_OK) status = config_finish_replication(config, error);
     return status == STATUS_OK ? check_ports(config, error) : status;
 }

@@ -26,13 +26,14 @@ struct server_config {
     char acks[16];                                               /* "" : by mode */
     int64_t max_connections, max_connections_per_ip, fd_reserve; /* -1: by the descriptor limit */
     int64_t max_frame_size, max_pending_bytes;
-    int64_t send_deadline_us, handshake_deadline_us, pre_auth_read_deadline_us, idle_deadline_us;
+    int64_t send_deadline_us, receive_deadline_us, handshake_deadline_us, pre_auth_read_deadline_us,
+        idle_deadline_us;
     int64_t heartbeat_interval_us, heartbeat_miss_threshold;
     int64_t max_topics, max_list_topics;
     char metrics_host[GROUP_HOST_BYTES];
     int64_t metrics_port;
     char metrics_token[CONFIG_TEXT_BYTES];
-    int64_t cache_bytes, unsynced_bytes;
+    int64_t cache_bytes, unsynced_bytes, request_bytes;
     /* Server.Kafka */
     int64_t kafka_request_bytes_max, kafka_num_partitions, kafka_fetch_bytes_max;
     bool kafka_auto_create, kafka_delete_topics;
@@ -63,6 +64,9 @@ enum status config_load(const char *path, const char *environment, struct server
 /* The same from one document, for tests and `demo`. */
 STATUS_MUST_CHECK
 enum status config_from_json(const json_t *root, struct server_config *config, struct error *error);
+
+/* The most bytes that one request of a client may have, with its length. */
+size_t config_largest_frame_bytes(const struct server_config *config);
 
 void config_warn(struct server_config *config, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -164,6 +164,12 @@ static void put_connections(struct buffer *out, const struct server *server)
         (double)sessions.refused_limit);
     one(out, "moonmq_pending_bytes", "gauge", "answers that wait for their sockets",
         (double)sessions.pending_bytes);
+    one(out, "moonmq_request_bytes", "gauge",
+        "requests being received or waiting, beyond each client's first 16 KiB",
+        (double)server->pool.bytes);
+    one(out, "moonmq_request_room_waits_total", "counter",
+        "clients not read for a while: Server.Memory.RequestBytes was used up",
+        (double)sessions.waits_for_room);
     one(out, "moonmq_kafka_requests_total", "counter", "requests by Kafka clients",
         (double)kafka.requests);
     one(out, "moonmq_kafka_requests_forwarded_total", "counter", "handed to the leader",

@@ -20,7 +20,6 @@
 #define FLUSH_US       10000 /* how often the stop looks whether answers are out */
 #define FLUSH_LIMIT_US 1000000
 #define KAFKA_IDLE_US  (600 * INT64_C(1000000))
-#define FRAME_US       (60 * INT64_C(1000000))
 
 /* ---- limits of the process ---- */
 
@@ -148,6 +147,7 @@ static enum status make_native(struct server *server, struct error *error)
     settings.send_us = config->send_deadline_us;
     settings.heartbeat_us = config->heartbeat_interval_us;
     settings.heartbeat_miss_max = (uint32_t)config->heartbeat_miss_threshold;
+    settings.pool = &server->pool;
     settings.topics_listed_max = (uint32_t)config->max_list_topics;
     struct native_user user = {
         .name = config->username,
@@ -163,9 +163,12 @@ static enum status make_native(struct server *server, struct error *error)
 static enum status make_front_ends(struct server *server, struct error *error)
 {
     const struct server_config *config = server->config;
+    byte_pool_init(&server->pool, (size_t)config->request_bytes,
+                   config_largest_frame_bytes(config));
     struct kafka_settings settings;
     kafka_settings_default(&settings);
     settings.request_bytes_max = (size_t)config->kafka_request_bytes_max;
+    settings.pool = &server->pool;
     settings.delete_topic_enable = config->kafka_delete_topics;
     settings.data_dir = config->data_dir;
     if (config->replication.client_port != 0) {
@@ -188,9 +191,9 @@ static enum status make_front_ends(struct server *server, struct error *error)
                                       ? (uint32_t)config->max_connections_per_ip
                                       : server->connections_max,
         .kafka_refused = config->username[0] != '\0',
-        .input_bytes_max = 512u << 20,
+        .pool = &server->pool,
         .first_bytes_us = config->pre_auth_read_deadline_us,
-        .frame_us = FRAME_US,
+        .frame_us = config->receive_deadline_us,
         .kafka_idle_us = KAFKA_IDLE_US,
     };
     server->sessions = sessions_new(&options);

@@ -2,6 +2,7 @@
 #ifndef MOONMQ_SERVER_SERVER_INTERNAL_H
 #define MOONMQ_SERVER_SERVER_INTERNAL_H
 
+#include "base/byte_pool.h"
 #include "io/executor_threads.h"
 #include "io/listener.h"
 #include "io/loop_event.h"
@@ -23,6 +24,7 @@ struct server {
     struct node *node;
     struct kafka *kafka;
     struct native *native;
+    struct byte_pool pool; /* of the requests of all clients */
     struct sessions *sessions;
     struct listener *listener; /* reserved from the start, open once the node is up */
     bool listening;

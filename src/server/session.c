@@ -49,6 +49,7 @@ struct session {
     int local_port;
     uint8_t *input;
     size_t input_at, input_bytes, input_capacity;
+    struct byte_pool_member room;          /* for an input beyond READ_BYTES */
     int64_t last_frame_us, frame_began_us; /* 0: no frame has begun */
     struct timer *timer;
     struct kafka_connection *kafka;
@@ -60,7 +61,6 @@ struct sessions {
     struct session *all;
     uint32_t count;
     struct per_ip *per_ip;
-    size_t input_bytes; /* allocated, all sessions */
     struct sessions_stats stats;
     struct log_limiter limiter;
 };
@@ -79,8 +79,8 @@ static void session_free(struct session *session)
     if (session->kafka != NULL) kafka_connection_free(session->kafka);
     if (session->native != NULL) native_connection_free(session->native);
     stream_free(session->stream);
-    owner->input_bytes -= session->input_capacity;
     free(session->input);
+    byte_pool_give_back(owner->options.pool, &session->room);
     if (session->per_ip != NULL && --session->per_ip->count == 0) {
         HASH_DEL(owner->per_ip, session->per_ip);
         free(session->per_ip);
@@ -126,6 +126,20 @@ static int64_t deadline_of(const struct session *session)
     return session->last_frame_us + options->kafka_idle_us;
 }
 
+static void close_late(struct session *session)
+{
+    const char *reason = session->protocol == SNIFFING  ? "sent nothing in time"
+                         : session->room.wanted != 0    ? "no room for its request in time"
+                         : session->frame_began_us != 0 ? "a frame was not complete in time"
+                                                        : "idle";
+    if (session->room.bytes > 0 || session->room.wanted > 0) {
+        log_limited(&session->owner->limiter, now_of(session), 1000000, LOG_WARN,
+                    "session_late peer=%s reason=\"%s\" holds=%zu wanted=%zu", session->peer,
+                    reason, session->room.bytes, session->room.wanted);
+    }
+    session_set_closing(session, reason);
+}
+
 static void timer_fire(void *context)
 {
     struct session *session = context;
@@ -134,16 +148,14 @@ static void timer_fire(void *context)
         return;
     }
     int64_t now = now_of(session), deadline = deadline_of(session);
+    bool late = session->frame_began_us != 0 && !session->held;
     bool working = session->kafka != NULL && kafka_connection_in_flight(session->kafka) > 0;
-    if (now >= deadline && !working) {
-        session_set_closing(session, session->protocol == SNIFFING ? "sent nothing in time"
-                                     : session->frame_began_us != 0
-                                         ? "a frame was not complete in time"
-                                         : "idle");
+    if (now >= deadline && (late || !working)) {
+        close_late(session);
         return;
     }
-    int64_t delay =
-        deadline == INT64_MAX || working ? session->owner->options.frame_us : deadline - now;
+    int64_t delay = session->owner->options.frame_us; /* one may have begun meanwhile */
+    if (!working && deadline - now < delay) delay = deadline - now;
     timer_start(session->timer, delay);
 }
 
@@ -154,7 +166,7 @@ static void balance(struct session *session)
 {
     if (session->closing) return;
     bool full = stream_queued_bytes(session->stream) > OUTPUT_PAUSE_BYTES;
-    bool pause = full || session->held;
+    bool pause = full || session->held || session->room.wanted != 0;
     if (pause == session->paused) return;
     session->paused = pause;
     if (pause)
@@ -306,10 +318,10 @@ static void drop_input(struct session *session)
     session->input_at = 0;
     session->frame_began_us = 0;
     if (session->input_capacity <= READ_BYTES) return;
-    session->owner->input_bytes -= session->input_capacity;
     free(session->input);
     session->input = NULL;
     session->input_capacity = 0;
+    byte_pool_give_back(session->owner->options.pool, &session->room);
 }
 
 /* Hands over every whole frame there is. */
@@ -341,10 +353,30 @@ static void consume(struct session *session)
     drop_input(session);
 }
 
-/* Room behind what is there: memory follows what arrived, up to the frame's size. */
-static bool reserve(struct session *session)
+static void room_granted(void *context)
+{
+    balance(context);
+}
+
+/* Beyond its own first bytes a session shares with all others. False: it waits. */
+static bool take_room(struct session *session, size_t capacity)
 {
     struct sessions *owner = session->owner;
+    if (capacity <= READ_BYTES || capacity <= session->room.bytes) return true;
+    if (session->room.bytes == 0) timer_start(session->timer, owner->options.frame_us);
+    if (byte_pool_take(owner->options.pool, &session->room, capacity)) return true;
+    owner->stats.waits_for_room++;
+    log_limited(&owner->limiter, now_of(session), 10000000, LOG_WARN,
+                "session_waits peer=%s reason=\"requests being received fill Server.Memory."
+                "RequestBytes\" holds=%zu wanted=%zu",
+                session->peer, session->room.bytes, capacity);
+    return false;
+}
+
+/* Room behind what is there: memory follows what arrived, up to the frame's size. False: not now
+ * (the session waits), or closed. */
+static bool reserve(struct session *session)
+{
     if (session->input_at > 0 &&
         (session->input_bytes == 0 ||
          session->input_capacity - session->input_at - session->input_bytes < READ_BYTES / 4)) {
@@ -359,17 +391,12 @@ static bool reserve(struct session *session)
         wanted + PREFIX_BYTES > session->input_bytes) {
         capacity = wanted + PREFIX_BYTES;
     }
-    size_t more = capacity - session->input_capacity;
-    if (owner->input_bytes + more > owner->options.input_bytes_max && capacity > READ_BYTES) {
-        session_set_closing(session, "too many bytes of requests are being received");
-        return false;
-    }
+    if (!take_room(session, capacity)) return false;
     uint8_t *input = realloc(session->input, capacity);
     if (input == NULL) {
         session_set_closing(session, "out of memory");
         return false;
     }
-    owner->input_bytes += more;
     session->input = input;
     session->input_capacity = capacity;
     return true;
@@ -380,7 +407,7 @@ static void readable(void *context)
     struct session *session = context;
     for (int i = 0; i < READS_A_TURN && !session->closing && !session->held; i++) {
         size_t got;
-        if (!reserve(session)) return;
+        if (!reserve(session)) break;
         size_t at = session->input_at + session->input_bytes;
         enum status status =
             stream_read(session->stream, session->input + at, session->input_capacity - at, &got);
@@ -455,6 +482,8 @@ void sessions_accept(struct sessions *sessions, int fd, const struct sockaddr *p
     char host[ADDRESS_HOST_BYTES];
     struct session *session = memory_new(sizeof(*session));
     session->owner = sessions;
+    session->room.granted = room_granted;
+    session->room.context = session;
     address_of_socket_text(peer, session->peer);
     note_local_address(session, fd);
     session->per_ip = count_ip(sessions, address_of_socket_host(peer, host));

@@ -3,8 +3,10 @@
  *
  * States: SNIFFING (fewer than five bytes seen) -> NATIVE | KAFKA -> CLOSING (what is queued goes
  * out, with a limit) -> freed at the end of a loop turn. session_set_closing() is the one way into
- * CLOSING. All closes have a reason in the log. Thread: loop.  design.md "One port, two protocols",
- * native-protocol.md 1.3, decisions 2–3.     */
+ * CLOSING. All closes have a reason in the log. A frame takes memory as it arrives: the first 16
+ * KiB are each session's own, what is beyond comes out of the pool, and a session that gets no room
+ * is not read until it does, or until its frame is late. Thread: loop.  design.md "One port, two
+ * protocols", native-protocol.md 1.3, decisions 2–3.     */
 #ifndef MOONMQ_SERVER_SESSION_H
 #define MOONMQ_SERVER_SESSION_H
 
@@ -12,6 +14,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "base/byte_pool.h"
 #include "io/loop_event.h"
 #include "kafka/kafka.h"
 #include "native/native.h"
@@ -24,7 +27,7 @@ struct sessions_options {
     struct native *native;
     uint32_t connections_max, connections_per_ip_max;
     bool kafka_refused;     /* Auth is configured: never a way around the password (decisions 17) */
-    size_t input_bytes_max; /* frames being received, all sessions together */
+    struct byte_pool *pool; /* of what is received and not yet done: all sessions together */
     int64_t first_bytes_us; /* the protocol must show itself within this */
     int64_t frame_us;       /* a frame that began must be complete within this */
     int64_t kafka_idle_us;  /* connections.max.idle.ms */
@@ -33,6 +36,7 @@ struct sessions_stats {
     uint32_t open;
     uint64_t accepted, refused_limit, closed;
     uint64_t pending_bytes;
+    uint64_t waits_for_room; /* a frame had to wait for others' */
 };
 
 struct sessions *sessions_new(const struct sessions_options *options);

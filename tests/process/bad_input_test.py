@@ -9,6 +9,7 @@ import batches
 import clients
 import kafka_wire
 import native
+from group import wait_for
 
 
 @pytest.fixture
@@ -301,3 +302,37 @@ def test_a_client_that_never_reads_is_cut_off_and_others_are_served(new_group):
     with native.connect(broker) as connection:
         assert connection.produce("t", "v")
     greedy.close()
+
+
+def half_sent(broker, promised, sent):
+    """A connection that sent so much of a Kafka request as the broker takes, and will not end it."""
+    connection = socket.create_connection((broker.host, broker.client_port), 10)
+    connection.setblocking(False)
+    data = memoryview(struct.pack(">ihhi", promised, 0, 9, 1) + b"\0" * sent)
+    while data:
+        try:
+            data = data[connection.send(data):]
+        except BlockingIOError:
+            break
+    return connection
+
+
+def test_half_sent_requests_share_a_bounded_pool_and_give_it_back(new_group):
+    mebi = 1 << 20
+    group = new_group(1, server={"Kafka": {"MaxRequestSize": 4 * mebi}, "ReceiveDeadline": 3,
+                                 "Memory": {"RequestBytes": 10 * mebi}}).start()
+    broker = group.brokers[0]
+    clients.create_topic(group.bootstrap, "t")
+    before_kib = broker.resident_kib()
+    halves = [half_sent(broker, 4 * mebi - 4, 3 * mebi) for _ in range(40)]
+    wait_for(lambda: broker.metrics()["moonmq_request_room_waits_total"] > 0, "the pool is full")
+    assert broker.metrics()["moonmq_request_bytes"] <= 10 * mebi
+    assert broker.resident_kib() - before_kib < 24 * 1024
+    assert produce_error(broker, GOOD) == 0, "small requests need no room"
+    # A large one waits for its turn: until the halves are late.
+    assert produce_error(broker, batches.encode_batch([b"x" * 900000])) == 0
+    assert broker.log_contains("session_waits")
+    wait_for(lambda: broker.log_contains("session_late"), "late ones are named in the log")
+    for half in halves:
+        half.close()
+    wait_for(lambda: broker.metrics()["moonmq_request_bytes"] == 0, "all is given back")

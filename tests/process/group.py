@@ -216,6 +216,10 @@ class Broker:
             return None
         return answer.json() if answer.status == 200 else None
 
+    def resident_kib(self):
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+
     def metrics(self):
         """Samples of /metrics by name with labels: {'moonmq_x{a="b"}': 1.0}."""
         samples = {}

@@ -46,6 +46,20 @@ static void empty_document_is_a_group_of_one_with_defaults(void **state)
     assert_int_equal(config.warning_count, 0);
 }
 
+static void memory_for_requests_holds_the_largest(void **state)
+{
+    (void)state;
+    struct error error;
+    assert_int_equal(load("{}", &error), STATUS_OK);
+    assert_int_equal(config.request_bytes, 256 << 20);
+    assert_int_equal(load("{\"Server\":{\"Kafka\":{\"MaxRequestSize\":1073741824}}}", &error),
+                     STATUS_OK);
+    assert_true(config.request_bytes == 2 * ((INT64_C(1) << 30) + 4));
+    assert_int_equal(load("{\"Server\":{\"Memory\":{\"RequestBytes\":104857600}}}", &error),
+                     STATUS_INVALID_CONFIG);
+    assert_non_null(strstr(error.text, "Server.Memory.RequestBytes"));
+}
+
 static void failover_true_means_the_block_with_defaults(void **state)
 {
     (void)state;
@@ -243,6 +257,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(empty_document_is_a_group_of_one_with_defaults),
+        cmocka_unit_test(memory_for_requests_holds_the_largest),
         cmocka_unit_test(failover_true_means_the_block_with_defaults),
         cmocka_unit_test(upper_election_bound_is_twice_the_lower_unless_given),
         cmocka_unit_test(comments_and_fractions_of_seconds_are_accepted),
