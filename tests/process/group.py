@@ -107,6 +107,7 @@ class Broker:
         self.client_port = PORT_SOURCE.take()
         self.replicate_port = PORT_SOURCE.take()
         self.metrics_port = PORT_SOURCE.take()
+        self.advertised_port = self.client_port  # a relay's, where one stands in front
         self.launcher = list(launcher)
         self.binary = binary or moonmq_binary()
         self.environment = environment or {}
@@ -120,7 +121,7 @@ class Broker:
 
     @property
     def client_address(self):
-        return f"{self.host}:{self.client_port}"
+        return f"{self.host}:{self.advertised_port}"
 
     @property
     def replicate_address(self):

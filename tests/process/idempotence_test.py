@@ -1,8 +1,14 @@
 """Idempotent producers: each record once, in order, whatever is killed."""
+import contextlib
+import random
+import time
+
 import clients
+import pytest
 from confluent_kafka import Producer
 from group import wait_for
 from history import FAST, read_all
+from resetting_proxy import ResettingProxy
 
 PARTITIONS = 2
 
@@ -84,3 +90,47 @@ def test_producer_ids_never_repeat(group3):
     ids = [batch.producer_id for batch in batches.read_partition(group3.brokers[0].data_dir, "ids", 0)]
     assert len(ids) >= 12 and min(ids) >= 0
     assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.long
+def test_a_million_records_once_and_in_order_though_connections_are_reset(new_group):
+    """Five requests in flight; a reset loses requests half sent, and answers to requests carried out."""
+    count = 1000000
+    group = new_group()
+    with contextlib.ExitStack() as stack:
+        proxies = [stack.enter_context(ResettingProxy((b.host, b.client_port))) for b in group.brokers]
+        for broker, proxy in zip(group.brokers, proxies):
+            broker.advertised_port = proxy.port
+        group.write_configs()
+        group.start()
+        clients.create_topic(group.bootstrap, "resets", PARTITIONS)
+        producer = Producer({"bootstrap.servers": group.bootstrap, "enable.idempotence": True, "linger.ms": 5,
+                             "max.in.flight.requests.per.connection": 5, "batch.num.messages": 500,
+                             "message.timeout.ms": 120000, **FAST})
+        errors, answered = [], 0
+
+        def delivered(error, _):
+            nonlocal answered
+            answered += 1
+            if error:
+                errors.append(str(error))
+
+        draw, next_reset = random.Random(1), time.monotonic()
+        for number in range(count):
+            while len(producer) >= 20000:
+                producer.poll(0.01)
+            producer.produce("resets", b"%d" % number, partition=number % PARTITIONS, on_delivery=delivered)
+            if number % 200 == 0:
+                producer.poll(0)
+            if time.monotonic() >= next_reset:
+                next_reset = time.monotonic() + draw.uniform(0.05, 0.4)
+                for proxy in proxies:
+                    proxy.reset_all()
+        assert producer.flush(120) == 0
+        assert not errors, errors[0]
+        assert answered == count
+        assert sum(proxy.resets for proxy in proxies) >= 20
+        final = read_all(group.bootstrap, "resets", PARTITIONS)
+        for partition in range(PARTITIONS):
+            stored = [int(final[place]) for place in sorted(final) if place[0] == partition]
+            assert stored == list(range(partition, count, PARTITIONS)), "missing, twice, or out of order"
