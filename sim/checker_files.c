@@ -7,6 +7,7 @@
 #include "base/crc32c.h"
 #include "log/inspect.h"
 #include "record/batch.h"
+#include "sim/history_transactions.h"
 
 #define DECOMPRESSED_MAX (16u << 20)
 
@@ -35,7 +36,17 @@ static void judge_records(struct file_reading *reading, const struct log_inspect
     struct record_iterator iterator;
     struct record record;
     struct error error;
-    if ((batch->header.attributes & BATCH_CONTROL) != 0) return;
+    struct history *history = &reading->workload->history;
+    const struct batch_header *header = &batch->header;
+    if ((header->attributes & BATCH_CONTROL) != 0) {
+        struct batch_marker marker;
+        if (batch_read_marker(batch->data, header->batch_bytes, &marker, &error) == STATUS_OK)
+            history_reading_marker(history, reading->judge, header->base_offset,
+                                   header->producer_id, header->producer_epoch, marker.commit);
+        return;
+    }
+    history_reading_batch(history, reading->judge, header->base_offset, header->producer_id,
+                          header->producer_epoch, (header->attributes & BATCH_TRANSACTIONAL) != 0);
     if (record_iterator_init(&iterator, batch->data, batch->header.batch_bytes, DECOMPRESSED_MAX,
                              &error) != STATUS_OK) {
         sim_verdict_fail(reading->verdict, "I1", "%s/%d: %s", reading->log->topic,
@@ -44,8 +55,7 @@ static void judge_records(struct file_reading *reading, const struct log_inspect
     }
     while (record_iterator_next(&iterator, &record, &error) == STATUS_OK) {
         if (record.offset < reading->start || record.offset >= reading->high_watermark) continue;
-        history_reading_record(&reading->workload->history, reading->judge, record.offset,
-                               record.value);
+        history_reading_record(history, reading->judge, record.offset, record.value);
     }
     record_iterator_deinit(&iterator);
 }
@@ -170,4 +180,5 @@ void sim_files_judge(struct sim_workload *workload, struct sim_verdict *verdict,
 {
     for (uint32_t i = 0; i < workload->history.log_count; i++)
         judge_log(workload, verdict, i, leader, core, excused);
+    history_judge_transactions(&workload->history);
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "sim/history_fences.h"
+#include "sim/history_transactions.h"
 
 #define COUNTER_BITS       40
 #define COUNTER_MASK       ((UINT64_C(1) << COUNTER_BITS) - 1)
@@ -23,6 +25,8 @@ void history_deinit(struct history *history)
         sim_release(history->logs[i].ids);
     sim_release(history->writers);
     sim_release(history->logs);
+    sim_release(history->transactions);
+    sim_release(history->grants);
 }
 
 static uint32_t writer_of(history_id id)
@@ -221,17 +225,20 @@ static history_id judge_value(struct history *history, uint32_t log_index, int64
     return id;
 }
 
-void history_read_value(struct history *history, uint32_t log, int64_t offset, struct slice value)
+history_id history_read_value(struct history *history, uint32_t log, int64_t offset,
+                              struct slice value)
 {
     history_id id = judge_value(history, log, offset, value);
     history->read++;
     if (id != HISTORY_NOTHING) observe(history, log, offset, id, "read");
+    return id;
 }
 
 void history_reading_begin(struct history *history, struct history_reading *reading, uint32_t log,
                            int64_t start)
 {
-    *reading = (struct history_reading){.log = log, .start = start, .next = start};
+    *reading =
+        (struct history_reading){.log = log, .start = start, .next = start, .producer_id = -1};
     reading->last_counter = sim_alloc((history->writer_count + 1) * sizeof(uint32_t));
     for (uint32_t i = 0; i < history->writer_count; i++) {
         struct history_writer *writer = &history->writers[i];
@@ -241,15 +248,37 @@ void history_reading_begin(struct history *history, struct history_reading *read
     }
 }
 
-void history_reading_record(struct history *history, struct history_reading *reading,
-                            int64_t offset, struct slice value)
+void history_reading_batch(struct history *history, struct history_reading *reading, int64_t offset,
+                           int64_t producer_id, int16_t epoch, bool transactional)
 {
-    struct history_log *log = &history->logs[reading->log];
+    reading->producer_id = producer_id;
+    reading->transactional = transactional;
+    if (producer_id >= 0) history_epoch_found(history, reading, offset, producer_id, epoch);
+}
+
+static void follow(struct history *history, struct history_reading *reading, int64_t offset)
+{
+    const struct history_log *log = &history->logs[reading->log];
     if (offset != reading->next)
         sim_verdict_fail(history->verdict, "I4", "%s/%d: offset %lld follows %lld in the log",
                          log->topic, log->partition, (long long)offset,
                          (long long)reading->next - 1);
     reading->next = offset + 1;
+}
+
+void history_reading_marker(struct history *history, struct history_reading *reading,
+                            int64_t offset, int64_t producer_id, int16_t epoch, bool commit)
+{
+    follow(history, reading, offset);
+    history_epoch_found(history, reading, offset, producer_id, epoch);
+    history_transaction_marked(history, reading, offset, producer_id, commit);
+}
+
+void history_reading_record(struct history *history, struct history_reading *reading,
+                            int64_t offset, struct slice value)
+{
+    struct history_log *log = &history->logs[reading->log];
+    follow(history, reading, offset);
     history_id id = judge_value(history, reading->log, offset, value);
     if (id == HISTORY_NOTHING) return;
     struct history_record *record = history_record(history, id);
@@ -264,6 +293,7 @@ void history_reading_record(struct history *history, struct history_reading *rea
                          log->topic, log->partition, (long long)offset, writer_of(id),
                          (unsigned long long)counter_of(id));
     record->found = true;
+    history_transaction_found(history, reading, offset, id);
     uint32_t number = writer_of(id);
     if (history->writers[number - 1].ordered) {
         uint32_t counter = (uint32_t)counter_of(id) + 1;
@@ -300,5 +330,8 @@ void history_reading_end(struct history *history, struct history_reading *readin
                              log->topic, log->partition, i + 1, j, (long long)record->offset);
         }
     }
+    history_transactions_left_open(history, reading);
     sim_release(reading->last_counter);
+    sim_release(reading->open);
+    sim_release(reading->producers);
 }

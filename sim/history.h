@@ -31,10 +31,12 @@ typedef uint64_t history_id;
 struct history_record {
     int64_t offset; /* where it was acknowledged or seen; -1: nowhere */
     uint32_t log;
+    uint32_t transaction; /* history_transactions.h; 0: none */
     uint16_t value_bytes;
     uint8_t outcome;
-    bool durable; /* acks=all */
-    bool found;   /* by the final reading */
+    uint8_t delivered; /* to these committed readers, bits */
+    bool durable;      /* acks=all */
+    bool found;        /* by the final reading */
 };
 
 struct history_writer {
@@ -53,7 +55,11 @@ struct history_log {
     int64_t count, capacity;
     int64_t committed; /* one past the highest offset acknowledged or read */
     int64_t start;     /* highest log start seen */
+    uint8_t readers;   /* committed readers of it, bits */
 };
+
+struct history_transaction;
+struct history_grant;
 
 struct history {
     struct sim_verdict *verdict;
@@ -61,6 +67,11 @@ struct history {
     uint32_t writer_count, writer_capacity;
     struct history_log *logs;
     uint32_t log_count, log_capacity;
+    struct history_transaction *transactions; /* from 1 on */
+    uint32_t transaction_count, transaction_capacity;
+    struct history_grant *grants; /* history_fences.h: by transactional id */
+    uint32_t grant_count, grant_capacity;
+    int reader_count;
     uint64_t acknowledged, read, refused, unknown;
 };
 
@@ -85,19 +96,45 @@ void history_sent(struct history *history, history_id first, uint32_t count, uin
 /* … and this is what came of it. OK: they stand from base_offset on. */
 void history_told(struct history *history, history_id first, uint32_t count,
                   enum history_outcome outcome, int64_t base_offset);
-/* A consumer was given this value at this offset. */
-void history_read_value(struct history *history, uint32_t log, int64_t offset, struct slice value);
+/* A consumer was given this value at this offset: whose it is, HISTORY_NOTHING: nobody's. */
+history_id history_read_value(struct history *history, uint32_t log, int64_t offset,
+                              struct slice value);
 
-/* The final reading of a log that nothing changes any more: begin, each record in order, end. */
+/* A record of a transaction whose marker the reading has not met yet. */
+struct history_open_record {
+    int64_t producer_id, offset;
+    history_id id;
+};
+
+/* The highest epoch of a producer that the reading has met. */
+struct history_producer_seen {
+    int64_t producer_id;
+    int16_t epoch;
+};
+
+/* The final reading of a log that nothing changes any more: begin, each batch and its records (or
+ * the marker it is) in order, end. */
 struct history_reading {
     uint32_t log;
     int64_t start, next;
     uint32_t *last_counter; /* by writer */
+    int64_t producer_id;    /* of the batch */
+    bool transactional;
+    struct history_open_record *open;
+    uint32_t open_count, open_capacity;
+    struct history_producer_seen *producers;
+    uint32_t producer_count, producer_capacity;
 };
 void history_reading_begin(struct history *history, struct history_reading *reading, uint32_t log,
                            int64_t start);
+/* The records that follow are of a batch like this. Not called: of one without a producer id. */
+void history_reading_batch(struct history *history, struct history_reading *reading, int64_t offset,
+                           int64_t producer_id, int16_t epoch, bool transactional);
 void history_reading_record(struct history *history, struct history_reading *reading,
                             int64_t offset, struct slice value);
+/* The end of the producer's transaction in this log. */
+void history_reading_marker(struct history *history, struct history_reading *reading,
+                            int64_t offset, int64_t producer_id, int16_t epoch, bool commit);
 void history_reading_end(struct history *history, struct history_reading *reading);
 
 #endif
