@@ -62,7 +62,7 @@ struct sessions {
     uint32_t count;
     struct per_ip *per_ip;
     struct sessions_stats stats;
-    struct log_limiter limiter;
+    struct log_limiter limiter, room_limiter, late_limiter;
 };
 
 static int64_t now_of(const struct session *session)
@@ -133,7 +133,7 @@ static void close_late(struct session *session)
                          : session->frame_began_us != 0 ? "a frame was not complete in time"
                                                         : "idle";
     if (session->room.bytes > 0 || session->room.wanted > 0) {
-        log_limited(&session->owner->limiter, now_of(session), 1000000, LOG_WARN,
+        log_limited(&session->owner->late_limiter, now_of(session), 1000000, LOG_WARN,
                     "session_late peer=%s reason=\"%s\" holds=%zu wanted=%zu", session->peer,
                     reason, session->room.bytes, session->room.wanted);
     }
@@ -366,7 +366,7 @@ static bool take_room(struct session *session, size_t capacity)
     if (session->room.bytes == 0) timer_start(session->timer, owner->options.frame_us);
     if (byte_pool_take(owner->options.pool, &session->room, capacity)) return true;
     owner->stats.waits_for_room++;
-    log_limited(&owner->limiter, now_of(session), 10000000, LOG_WARN,
+    log_limited(&owner->room_limiter, now_of(session), 10000000, LOG_WARN,
                 "session_waits peer=%s reason=\"requests being received fill Server.Memory."
                 "RequestBytes\" holds=%zu wanted=%zu",
                 session->peer, session->room.bytes, capacity);
