@@ -192,12 +192,19 @@ int32_t partition_min_insync(const struct partition *partition)
     return raised > view->min_insync ? raised : view->min_insync;
 }
 
+void partition_alarm_corrupt(struct partition *partition, const char *text)
+{
+    if (partition->corruption_alarmed) return;
+    partition->corruption_alarmed = true;
+    broker_alarm(partition->broker, "corrupt_range", text);
+}
+
 void partition_found_corrupt(struct partition *partition, const struct error *error)
 {
     const struct broker_handlers *handlers = &partition->broker->handlers;
     if (partition->corruption_told) return;
     partition->corruption_told = true;
-    broker_alarm(partition->broker, "corrupt_range", error->text);
+    partition_alarm_corrupt(partition, error->text);
     if (handlers->partition_corrupt != NULL && partition->visible) {
         handlers->partition_corrupt(handlers->context, partition, error);
     }

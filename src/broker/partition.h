@@ -36,6 +36,8 @@ bool partition_damaged(const struct partition *partition);
 /* It gets no better by itself: failed, damaged anywhere, or what is derived from it could not be
  * read out of it. */
 bool partition_is_broken(const struct partition *partition);
+/* Its copy holds bytes that are not as written: the alarm, once until the copy is reset. */
+void partition_alarm_corrupt(struct partition *partition, const char *text);
 /* Recovery cut a torn tail off this copy when the broker started (F28). */
 bool partition_was_cut(const struct partition *partition);
 uint64_t partition_producers_hash(const struct partition *partition); /* I24 */

@@ -248,7 +248,8 @@ static void reset_done(void *context, enum status status, const struct error *er
         partition->whole_from =
             change->high_watermark > change->offset ? change->high_watermark : 0;
         partition->epoch_start = change->offset;
-        partition->corruption_told = partition->producers_lost = false;
+        partition->corruption_told = partition->corruption_alarmed = false;
+        partition->producers_lost = false;
         partition_log_note_high_watermark(partition->log, partition->whole_from > change->offset
                                                               ? partition->whole_from
                                                               : change->offset);

@@ -27,12 +27,13 @@ struct partition {
     struct producer_table *producers;
     struct follow_cursor following;
     int64_t high_watermark;
-    int32_t epoch;        /* of the last leadership of this replica; -1: none */
-    int64_t epoch_start;  /* where it began */
-    int64_t whole_from;   /* damaged until the log is durable to here: it lost what was below */
-    bool corruption_told; /* once a partition, until it is reset */
-    bool was_cut;         /* by recovery */
-    bool producers_lost;  /* the table lacks what could not be read, until the copy is reset */
+    int32_t epoch;           /* of the last leadership of this replica; -1: none */
+    int64_t epoch_start;     /* where it began */
+    int64_t whole_from;      /* damaged until the log is durable to here: it lost what was below */
+    bool corruption_told;    /* to replication: once a partition, until it is reset */
+    bool corruption_alarmed; /* likewise */
+    bool was_cut;            /* by recovery */
+    bool producers_lost;     /* the table lacks what could not be read, until the copy is reset */
     struct partition_change *change; /* truncation or reset under way */
     struct internal_state *internal;
 

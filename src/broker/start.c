@@ -220,7 +220,7 @@ static void report_recovery(struct start *start, const struct recovered_partitio
         snprintf(text, sizeof(text), "%s: offsets %lld to %lld cannot be read",
                  partition_name(partition), (long long)found->quarantine_from,
                  (long long)found->quarantine_to);
-        broker_alarm(start->broker, "corrupt_range", text);
+        partition_alarm_corrupt(partition, text);
     }
     if (item->producers_status != STATUS_OK) {
         partition_producers_lost(partition, &item->producers_damage, &item->producers_error);

@@ -290,6 +290,7 @@ struct raft_action {
         } follows;
         struct {
             struct raft_entry entry;
+            int64_t index;
             bool effective;        /* false: had no effect when applied */
             struct raft_view view; /* the known view after it */
         } applied;

@@ -180,6 +180,7 @@ void raft_apply(struct raft *raft)
             log_end_readmission(raft, entry->incarnation.replica);
         }
         struct raft_action *action = raft_act(raft, RAFT_ACTION_APPLIED);
+        action->applied.index = log->applied;
         action->applied.entry = *entry;
         action->applied.effective = effective;
         action->applied.view = log->known;

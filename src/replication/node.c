@@ -14,45 +14,22 @@
 #define STOP_POLL_US 20000
 #define STOP_REST_US 3000
 
-#define ALARM_AGAIN_US 10000000
-
-static const char *const alarm_names[ALARM_COUNT] = {
-    "truncation_refused", "durable_went_back", "wrong_group",         "members_differ",
-    "corrupt_range",      "sync_failed",       "incarnation_changed", "unknown_entry",
-    "wrong_replica",      "wire_version",      "topic_set_aside",     "other"};
-
-/* Counted each time; what a peer can repeat is said once in a while only. */
 void node_raise_alarm(struct node *node, enum node_alarm alarm, const char *text)
 {
-    int64_t now = node_now(node);
-    uint32_t crc = crc32c(text, strlen(text));
-    bool again = node->alarms[alarm] > 0 && crc == node->alarm_crcs[alarm] &&
-                 now - node->alarm_said_us[alarm] < ALARM_AGAIN_US;
-    node->alarms[alarm]++;
-    if (again) return;
-    node->alarm_crcs[alarm] = crc;
-    node->alarm_said_us[alarm] = now;
-    log_error("alarm kind=%s text=\"%s\"", alarm_names[alarm], text);
-    char *at = node->alarm_texts[node->alarm_text_count++ % ALARM_TEXTS_MAX];
-    snprintf(at, sizeof(node->alarm_texts[0]), "%s: %s", alarm_names[alarm], text);
+    if (!alarms_raise(&node->alarms, alarm, text, node_now(node))) return;
+    log_error("alarm kind=%s text=\"%s\"", alarm_name(alarm), text);
 }
 
 void node_alarm_by_name(void *context, const char *kind, const char *text)
 {
-    for (int i = 0; i < ALARM_COUNT; i++) {
-        if (strcmp(alarm_names[i], kind) == 0) {
-            node_raise_alarm(context, (enum node_alarm)i, text);
-            return;
-        }
-    }
-    node_raise_alarm(context, ALARM_OTHER, text);
+    node_raise_alarm(context, alarm_of_name(kind), text);
 }
 
 bool node_alarm_count(const struct node *node, uint32_t index, const char **kind, uint64_t *count)
 {
     if (index >= ALARM_COUNT) return false;
-    *kind = alarm_names[index];
-    *count = node->alarms[index];
+    *kind = alarm_name((enum node_alarm)index);
+    *count = node->alarms.counts[index];
     return true;
 }
 
@@ -397,7 +374,7 @@ void node_facts(const struct node *node, struct node_facts *out)
     out->fetched_records = node->fetched_records;
     out->last_failover_us = node->last_failover_us;
     for (int i = 0; i < ALARM_COUNT; i++)
-        out->alarms += node->alarms[i];
+        out->alarms += node->alarms.counts[i];
     out->raft_leader_id = RAFT_NOBODY;
     if (node->broker_ready) out->manifest = catalog_version(node->options.broker);
     out->manifest_committed = node->leader != NULL ? leader_committed_manifest(node->leader)

@@ -4,6 +4,7 @@
 
 #include "raft/raft.h"
 #include "raft/raft_json.h"
+#include "replication/alarms.h"
 #include "replication/follower.h"
 #include "replication/identity.h"
 #include "replication/leader.h"
@@ -15,22 +16,6 @@
 #define RAFT_FILE           "replication-raft.json"
 
 /* decisions 25 */
-enum node_alarm {
-    ALARM_TRUNCATION_REFUSED,
-    ALARM_DURABLE_WENT_BACK,
-    ALARM_WRONG_GROUP,
-    ALARM_MEMBERS_DIFFER,
-    ALARM_CORRUPT_RANGE,
-    ALARM_SYNC_FAILED,
-    ALARM_INCARNATION_CHANGED,
-    ALARM_UNKNOWN_ENTRY,
-    ALARM_WRONG_REPLICA,
-    ALARM_WIRE_VERSION,
-    ALARM_TOPIC_SET_ASIDE,
-    ALARM_OTHER,
-    ALARM_COUNT
-};
-#define ALARM_TEXTS_MAX 16 /* last ones kept for the status */
 
 enum node_role {
     NODE_STARTING,
@@ -184,11 +169,8 @@ struct node {
     int64_t last_isr_us; /* -1: none */
     uint64_t elections, leader_changes, isr_shrinks, isr_expands, truncations, fetched_records;
     int64_t last_failover_us;
-    uint64_t alarms[ALARM_COUNT];
-    uint32_t alarm_crcs[ALARM_COUNT]; /* of the text last said of the kind, and when */
-    int64_t alarm_said_us[ALARM_COUNT];
-    char alarm_texts[ALARM_TEXTS_MAX][200];
-    uint32_t alarm_text_count;
+    struct alarms alarms;
+    int64_t replayed_index; /* Raft's log reached to here when the core began: no news up to it */
 };
 
 static inline int64_t node_now(const struct node *node)

@@ -1,5 +1,6 @@
 /* node_port.c: what the broker asks of the group (broker/group_port.h), and what it tells it of
  * partitions. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
 
@@ -194,12 +195,14 @@ static void partition_is_corrupt(void *context, struct partition *partition,
 
 void node_found_corrupt(void *context, struct partition *partition)
 {
-    struct node *node = context;
     int64_t from, to;
     if (!partition_damaged(partition)) return; /* it has been cut meanwhile */
     /* One that failed for want of space, or by an error, has said so already. */
     if (partition_log_quarantined(partition_log_of(partition), &from, &to)) {
-        node_raise_alarm(node, ALARM_CORRUPT_RANGE, partition_name(partition));
+        char text[400];
+        snprintf(text, sizeof(text), "%s: offsets %lld to %lld cannot be read",
+                 partition_name(partition), (long long)from, (long long)to);
+        partition_alarm_corrupt(partition, text);
     }
     partition_is_corrupt(context, partition, NULL);
 }

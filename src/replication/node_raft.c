@@ -82,6 +82,9 @@ void node_raft_begin(struct node *node, const struct raft_state *state)
     node->raft = raft_new(&options, raised != NULL ? raised : state);
     free(raised);
     ASSERT(node->raft != NULL);
+    struct raft_info info;
+    raft_get_info(node->raft, &info);
+    node->replayed_index = info.last_index;
     node_update_condition(node);
     struct raft_event event = {.kind = RAFT_EVENT_TICK};
     (void)node_step(node, &event, NULL, NULL);
@@ -175,7 +178,9 @@ static void alarm(struct node *node, const struct raft_action *action)
 static void applied(struct node *node, const struct raft_action *action)
 {
     const struct raft_entry *entry = &action->applied.entry;
-    if (entry->kind == RAFT_ENTRY_ISR && action->applied.effective) {
+    /* What the log held when this replica began happened before: neither counted nor said again. */
+    bool news = action->applied.index > node->replayed_index;
+    if (entry->kind == RAFT_ENTRY_ISR && action->applied.effective && news) {
         bool grew = entry->isr.why == RAFT_ISR_CAUGHT_UP;
         if (grew)
             node->isr_expands++;

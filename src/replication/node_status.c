@@ -46,12 +46,15 @@ static json_t *followers_json(const struct node *node)
 static json_t *alarms_json(const struct node *node)
 {
     json_t *list = json_array();
-    uint32_t shown =
-        node->alarm_text_count < ALARM_TEXTS_MAX ? node->alarm_text_count : ALARM_TEXTS_MAX;
-    for (uint32_t i = 0; i < shown; i++) {
-        uint32_t at = node->alarm_text_count - shown + i;
-        const char *text = node->alarm_texts[at % ALARM_TEXTS_MAX];
-        json_array_append_new(list, json_stringn_nocheck(text, strlen(text)));
+    for (uint32_t i = 0; i < node->alarms.entry_count; i++) {
+        const struct alarm_entry *entry = &node->alarms.entries[i];
+        char text[ALARM_TEXT_BYTES + 80];
+        int bytes = snprintf(text, sizeof(text), "%s: %s", alarm_name(entry->kind), entry->text);
+        if (entry->count > 1) {
+            bytes += snprintf(text + bytes, sizeof(text) - (size_t)bytes, " (%llu times)",
+                              (unsigned long long)entry->count);
+        }
+        json_array_append_new(list, json_stringn_nocheck(text, (size_t)bytes));
     }
     return list;
 }

@@ -7,6 +7,7 @@ import socket
 import pytest
 
 import clients
+import kafka_wire
 from group import wait_for
 from history import compare_copies, read_all
 
@@ -323,3 +324,37 @@ def test_rot_in_the_middle_is_quarantined_and_never_served(group3, run_moonmq):
     assert path.stat().st_size >= size or list((victim.data_dir / "quarantine").rglob("*.log")), "bytes were cut"
     group3.wait_in_sync(2)
     assert_all_there(group3, values)
+    assert victim.metrics()['moonmq_alarms_total{kind="corrupt_range"}'] == 1, "one alarm for one event"
+
+
+def test_what_raft_remembers_is_not_told_again_as_news(group3):
+    leader = group3.wait_leader()
+    away, other = group3.others(leader)
+    for _ in range(3):
+        other.kill()
+        group3.wait_in_sync(2)
+        other.start()
+        group3.wait_all_in_sync()
+    assert away.terminate() == 0
+    group3.wait_in_sync(2)
+    old = away.log_path.stat().st_size
+    away.start()
+    group3.wait_all_in_sync()
+    away.wait_ready()
+    said = away.log_path.read_bytes()[old:].count(b"isr_changed")
+    assert said <= 2, "its own leave and return, which it had not heard of"
+
+
+def test_rot_found_at_start_and_by_a_reader_is_one_alarm(new_group):
+    group = new_group(1).start()
+    write_some(group, 2000, partitions=1)
+    broker = group.brokers[0]
+    assert broker.terminate() == 0
+    flip(min((broker.data_dir / "topics/t/0").glob("*.log")), 700)
+    broker.start().wait_alive()
+    name = 'moonmq_alarms_total{kind="corrupt_range"}'
+    wait_for(lambda: broker.metrics()[name] == 1, "the alarm of recovery")
+    with kafka_wire.Connection(broker) as connection:
+        for _ in range(3):
+            connection.ask(kafka_wire.FETCH, 4, kafka_wire.fetch_body("t", 0, 0))
+    assert broker.metrics()[name] == 1

@@ -62,3 +62,9 @@ def produce_body(topic, partition, records, acks=-1, timeout_ms=5000):
     """Produce v3 of one batch."""
     return (struct.pack(">hhii", -1, acks, timeout_ms, 1) + text(topic) +
             struct.pack(">iii", 1, partition, len(records)) + records)
+
+
+def fetch_body(topic, partition, offset, max_bytes=1 << 20):
+    """Fetch v4 of one partition: what is there now."""
+    return (struct.pack(">iiiibi", -1, 0, 0, max_bytes, 0, 1) + text(topic) +
+            struct.pack(">iiqi", 1, partition, offset, max_bytes))

@@ -105,7 +105,7 @@ static void another_wire_version_is_the_first_thing_refused(void **state)
     id.version = 2;
     id.to = 7; /* also wrong, and not looked at */
     assert_refuses(node, &id, NODE_ID_HELLO, 409, "wire_version");
-    assert_int_equal(node->alarms[ALARM_WIRE_VERSION], 1);
+    assert_int_equal(node->alarms.counts[ALARM_WIRE_VERSION], 1);
     node_forget(node);
 }
 
@@ -116,11 +116,11 @@ static void who_asks_for_another_replica_is_refused(void **state)
     struct raft_id id = id_from_two(node, true);
     id.to = 3;
     assert_refuses(node, &id, NODE_ID_VOTE, 403, "wrong_replica");
-    assert_int_equal(node->alarms[ALARM_WRONG_REPLICA], 1);
+    assert_int_equal(node->alarms.counts[ALARM_WRONG_REPLICA], 1);
     id = id_from_two(node, true);
     id.to_incarnation = uuid_of(0x77); /* a DataDir that was here once: no alarm */
     assert_refuses(node, &id, NODE_ID_APPEND, 403, "wrong_replica");
-    assert_int_equal(node->alarms[ALARM_WRONG_REPLICA], 1);
+    assert_int_equal(node->alarms.counts[ALARM_WRONG_REPLICA], 1);
     node_forget(node);
 }
 
@@ -144,7 +144,7 @@ static void another_group_is_refused_for_everything(void **state)
     id.group = uuid_of(0x99);
     for (size_t i = 0; i < ARRAY_COUNT(uses); i++)
         assert_refuses(node, &id, uses[i], 403, "wrong_group");
-    assert_int_equal(node->alarms[ALARM_WRONG_GROUP], ARRAY_COUNT(uses));
+    assert_int_equal(node->alarms.counts[ALARM_WRONG_GROUP], ARRAY_COUNT(uses));
     node_forget(node);
 }
 
@@ -192,7 +192,7 @@ static void another_member_list_is_refused(void **state)
     id.members[0] = id.members[0] == '0' ? '1' : '0';
     for (size_t i = 0; i < ARRAY_COUNT(uses); i++)
         assert_refuses(node, &id, uses[i], 403, "members_differ");
-    assert_int_equal(node->alarms[ALARM_MEMBERS_DIFFER], ARRAY_COUNT(uses));
+    assert_int_equal(node->alarms.counts[ALARM_MEMBERS_DIFFER], ARRAY_COUNT(uses));
     node_forget(node);
 }
 
