@@ -7,6 +7,7 @@
  * an advance of any high watermark begins a new round. */
 #include "broker/fetch.h"
 
+#include <stdlib.h>
 #include <utlist.h>
 
 #include "base/assert.h"
@@ -60,10 +61,18 @@ static void read_release(struct log_read *read)
     read->bytes = 0;
 }
 
+static void aborted_release(struct fetch_partition *part)
+{
+    free(part->aborted);
+    part->aborted = NULL;
+    part->aborted_count = 0;
+}
+
 void fetch_release(struct fetch *fetch)
 {
     for (uint32_t i = 0; i < fetch->partition_count; i++) {
         read_release(&fetch->partitions[i].read);
+        aborted_release(&fetch->partitions[i]);
     }
     fetch->bytes = 0;
 }
@@ -136,10 +145,29 @@ static enum status read_status(enum status status)
     return status == STATUS_OK || status == STATUS_OUT_OF_RANGE ? status : STATUS_STORAGE_ERROR;
 }
 
+/* Transactions that end while a cold read is under way begin above what it gives: the list is that
+ * of the moment in which its limit was taken (T13). But retention may have passed it, and what the
+ * list lacks then would be shown. */
+static enum status partition_take_aborted(struct fetch_partition *part)
+{
+    const struct partition *partition = part->partition;
+    int64_t offset = part->offset, end_offset = part->read.next_offset;
+    if (part->read.piece_count == 0) return STATUS_OK;
+    if (offset < partition_log_start(partition)) return STATUS_OUT_OF_RANGE;
+    uint32_t count = partition_find_aborted(partition, offset, end_offset, NULL, 0);
+    if (count == 0) return STATUS_OK;
+    part->aborted = malloc(count * sizeof(*part->aborted));
+    if (part->aborted == NULL) return STATUS_NO_MEMORY;
+    part->aborted_count =
+        partition_find_aborted(partition, offset, end_offset, part->aborted, count);
+    return STATUS_OK;
+}
+
 static void partition_take_read(struct fetch *fetch, struct fetch_partition *part,
                                 enum status status)
 {
     if (status == STATUS_CORRUPT) partition_found_corrupt(part->partition, &part->read.error);
+    if (status == STATUS_OK && fetch->read_committed) status = partition_take_aborted(part);
     status = read_status(status);
     if (status != STATUS_OK) {
         read_release(&part->read);
@@ -308,6 +336,8 @@ void broker_fetch(struct broker *broker, struct fetch *fetch)
         part->fetch = fetch;
         part->listed = NULL;
         part->diverging = false;
+        part->aborted = NULL;
+        part->aborted_count = 0;
         read_clear(&part->read, part->offset);
     }
     broker->stats.fetch_requests++;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "broker/aborted_index.h"
 #include "broker/deadline.h"
 #include "log/partition_log.h"
 
@@ -33,6 +34,10 @@ struct fetch_partition {
     int32_t diverging_epoch;
     int64_t diverging_end_offset;
     struct log_read read; /* pieces; released by fetch_release() */
+    /* Under read_committed: those that touch what was read, of the same moment. Released likewise.
+     */
+    struct aborted_transaction *aborted;
+    uint32_t aborted_count;
     /* the broker's */
     struct fetch *fetch;
     struct fetch_partition **listed; /* the partition's list it is in; NULL: none */

@@ -109,7 +109,24 @@ int64_t partition_high_watermark(const struct partition *partition)
 
 int64_t partition_last_stable_offset(const struct partition *partition)
 {
-    return producer_table_last_stable_offset(partition->producers, partition->high_watermark);
+    /* Retention does not wait for transactions. */
+    int64_t start = partition_log_start(partition);
+    int64_t stable =
+        producer_table_last_stable_offset(partition->producers, partition->high_watermark);
+    return stable > start ? stable : start;
+}
+
+uint32_t partition_find_aborted(const struct partition *partition, int64_t offset,
+                                int64_t end_offset, struct aborted_transaction *out,
+                                uint32_t capacity)
+{
+    return producer_table_find_aborted(partition->producers, offset, end_offset, out, capacity);
+}
+
+void partition_raise_log_start(struct partition *partition, int64_t log_start)
+{
+    partition_log_raise_start(partition->log, log_start, partition->high_watermark);
+    producer_table_prune(partition->producers, partition_log_start(partition));
 }
 
 int64_t partition_epoch_start(const struct partition *partition)
@@ -247,6 +264,7 @@ void partition_recovered(struct partition *partition)
                   partition_name(partition), (long long)end, (long long)noted);
     }
     producer_table_settle(partition->producers, partition->high_watermark);
+    producer_table_prune(partition->producers, start);
 }
 
 void partition_set_high_watermark(struct partition *partition, int64_t offset)

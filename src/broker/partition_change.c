@@ -43,7 +43,7 @@ enum status partition_follow_append(struct partition *partition, struct shared_b
 void partition_follow_log_start(struct partition *partition, int64_t log_start)
 {
     if (log_start <= partition_log_start(partition)) return;
-    partition_log_raise_start(partition->log, log_start, partition->high_watermark);
+    partition_raise_log_start(partition, log_start);
 }
 
 /* ---- changes ---- */
@@ -156,6 +156,7 @@ static void rebuild_done(struct broker_job *job)
         partition->producers = rebuild->table;
         rebuild->table = NULL;
         producer_table_settle(partition->producers, partition->high_watermark);
+        producer_table_prune(partition->producers, partition_log_start(partition));
         if (rebuild->status != STATUS_OK) {
             partition_producers_lost(partition, &rebuild->damage, &rebuild->error);
         }

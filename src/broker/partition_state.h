@@ -60,6 +60,9 @@ struct partition_log *partition_release_log(struct partition *partition);
 /* The log's high watermark on record, after recovery: what of it this copy still has. */
 void partition_recovered(struct partition *partition);
 
+/* What is below goes; what is derived from it alone goes along. */
+void partition_raise_log_start(struct partition *partition, int64_t log_start);
+
 /* STATUS_OK, FENCED_EPOCH, UNKNOWN_EPOCH, NOT_LEADER, NOT_READY, UNKNOWN_TOPIC, STORAGE_ERROR: may
  * a consumer be answered from it? (kafka-listener.md 5.2, in its order) */
 enum status partition_check_read(const struct partition *partition, int32_t current_epoch);

@@ -1,17 +1,20 @@
 /* producer_snapshot.c: a producer table as bytes, and as one number.
  *
  * Layout (big-endian): u32 magic, u16 version, i64 end offset, u32 closed count, u32 producer
- * count, closed × {i64 first offset, i64 marker offset}, producers (idle ones first, each list in
- * its order) × {i64 id, i64 last offset, i64 last timestamp, i64 written, i64 open first offset,
- * i32 coordinator epoch, i16 epoch, u8 batch count, batches × {i64 base offset, i64 timestamp, i32
- * first sequence, u32 delta, top bit log append time}}, u32 CRC-32C of all before it. */
+ * count, u32 aborted count (since version 2), closed × {i64 first offset, i64 marker offset},
+ * producers (idle ones first, each list in its order) × {i64 id, i64 last offset, i64 last
+ * timestamp, i64 written, i64 open first offset, i32 coordinator epoch, i16 epoch, u8 batch count,
+ * batches × {i64 base offset, i64 timestamp, i32 first sequence, u32 delta, top bit log append
+ * time}}, aborted × {i64 producer id, i64 first offset, i64 marker offset, i64 last stable offset},
+ * u32 CRC-32C of all before it. */
 #include "base/crc32c.h"
 #include "base/reader.h"
 #include "broker/producer_state.h"
 #include "broker/producer_table.h"
 
 #define SNAPSHOT_MAGIC           0x4d4d5053u /* "MMPS" */
-#define SNAPSHOT_HEADER_BYTES    22
+#define SNAPSHOT_HEADER_BYTES    22          /* of version 1 */
+#define SNAPSHOT_BEFORE_ABORTED  1
 #define SNAPSHOT_CRC_BYTES       4
 #define BATCH_LOG_APPEND_TIME_ON 0x80000000u
 
@@ -38,6 +41,14 @@ static void put_state(struct buffer *out, const struct producer_state *state)
     }
 }
 
+static void put_aborted(struct buffer *out, const struct aborted_transaction *transaction)
+{
+    buffer_put_i64(out, transaction->producer_id);
+    buffer_put_i64(out, transaction->first_offset);
+    buffer_put_i64(out, transaction->marker_offset);
+    buffer_put_i64(out, transaction->last_stable_offset);
+}
+
 void producer_table_encode(const struct producer_table *table, struct buffer *out)
 {
     size_t start = out->bytes;
@@ -46,6 +57,7 @@ void producer_table_encode(const struct producer_table *table, struct buffer *ou
     buffer_put_i64(out, table->end_offset);
     buffer_put_u32(out, table->closed_count);
     buffer_put_u32(out, (uint32_t)producer_table_count(table));
+    buffer_put_u32(out, table->aborted.count);
     for (uint32_t i = 0; i < table->closed_count; i++) {
         buffer_put_i64(out, table->closed[i].first_offset);
         buffer_put_i64(out, table->closed[i].marker_offset);
@@ -58,6 +70,9 @@ void producer_table_encode(const struct producer_table *table, struct buffer *ou
     DL_FOREACH(table->open, entry)
     {
         put_state(out, &entry->state);
+    }
+    for (uint32_t i = 0; i < table->aborted.count; i++) {
+        put_aborted(out, &table->aborted.entries[i]);
     }
     if (!buffer_failed(out)) {
         buffer_put_u32(out, crc32c(out->data + start, out->bytes - start));
@@ -148,6 +163,29 @@ static enum status decode_producers(struct producer_table *table, struct reader 
     return STATUS_OK;
 }
 
+static enum status decode_aborted(struct producer_table *table, struct reader *reader,
+                                  uint32_t count, struct error *error)
+{
+    int64_t previous = -1;
+    for (uint32_t i = 0; i < count; i++) {
+        struct aborted_transaction transaction = {.producer_id = reader_i64(reader)};
+        transaction.first_offset = reader_i64(reader);
+        transaction.marker_offset = reader_i64(reader);
+        transaction.last_stable_offset = reader_i64(reader);
+        if (reader_failed(reader) || transaction.producer_id < 0 || transaction.first_offset < 0 ||
+            transaction.first_offset >= transaction.marker_offset ||
+            transaction.marker_offset <= previous ||
+            transaction.marker_offset >= table->end_offset || transaction.last_stable_offset < 0 ||
+            transaction.last_stable_offset > transaction.marker_offset + 1) {
+            return corrupt("malformed aborted transaction", error);
+        }
+        if (!aborted_index_reserve(&table->aborted)) return no_memory(error);
+        aborted_index_add(&table->aborted, &transaction);
+        previous = transaction.marker_offset;
+    }
+    return STATUS_OK;
+}
+
 static enum status decode_into(struct producer_table *table, struct slice snapshot,
                                struct error *error)
 {
@@ -162,7 +200,7 @@ static enum status decode_into(struct producer_table *table, struct slice snapsh
         return corrupt("fails its checksum", error);
     }
     uint16_t version = reader_u16(&reader);
-    if (version != PRODUCER_SNAPSHOT_VERSION) {
+    if (version < SNAPSHOT_BEFORE_ABORTED || version > PRODUCER_SNAPSHOT_VERSION) {
         return error_set(error, STATUS_UNSUPPORTED, "producer snapshot: version %u", version);
     }
     int64_t end_offset = reader_i64(&reader);
@@ -170,10 +208,13 @@ static enum status decode_into(struct producer_table *table, struct slice snapsh
     producer_table_clear(table, end_offset);
     uint32_t closed_count = reader_u32(&reader);
     uint32_t producer_count = reader_u32(&reader);
+    uint32_t aborted_count = version > SNAPSHOT_BEFORE_ABORTED ? reader_u32(&reader) : 0;
+    if (reader_failed(&reader)) return corrupt("cut short", error);
     enum status status = decode_closed(table, &reader, closed_count, error);
     if (status == STATUS_OK) status = decode_producers(table, &reader, producer_count, error);
+    if (status == STATUS_OK) status = decode_aborted(table, &reader, aborted_count, error);
     if (status == STATUS_OK && reader_left(&reader) != 0) {
-        status = corrupt("bytes after the last producer", error);
+        status = corrupt("bytes after the last entry", error);
     }
     return status;
 }
@@ -214,6 +255,13 @@ static uint64_t state_hash(const struct producer_state *state)
     return mix(hash, 0);
 }
 
+static uint64_t aborted_hash(const struct aborted_transaction *transaction)
+{
+    uint64_t hash = mix(2, (uint64_t)transaction->producer_id);
+    hash = mix(hash, (uint64_t)transaction->first_offset);
+    return mix(hash, (uint64_t)transaction->marker_offset);
+}
+
 uint64_t producer_table_hash(const struct producer_table *table)
 {
     /* A sum: the same in whatever order the producers came. */
@@ -221,6 +269,9 @@ uint64_t producer_table_hash(const struct producer_table *table)
     const struct producer_state *state = producer_table_first(table);
     for (; state != NULL; state = producer_table_next(state)) {
         sum += state_hash(state);
+    }
+    for (uint32_t i = 0; i < table->aborted.count; i++) {
+        sum += aborted_hash(&table->aborted.entries[i]);
     }
     return sum;
 }

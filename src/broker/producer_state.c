@@ -29,6 +29,7 @@ void producer_table_clear(struct producer_table *table, int64_t end_offset)
     }
     producer_undo_clear(table);
     table->closed_count = 0;
+    aborted_index_clear(&table->aborted);
     table->end_offset = end_offset;
     table->high_watermark = 0;
     table->undo_from = end_offset;
@@ -40,6 +41,7 @@ void producer_table_free(struct producer_table *table)
     producer_table_clear(table, 0);
     free(table->undo);
     free(table->closed);
+    aborted_index_deinit(&table->aborted);
     free(table);
 }
 
@@ -406,6 +408,19 @@ static struct producer_entry *entry_for_apply(struct producer_table *table,
     return entry;
 }
 
+/* Room is reserved, and the marker is applied. */
+static void note_aborted(struct producer_table *table, const struct producer_ended *ended)
+{
+    int64_t open = producer_table_first_open_offset(table);
+    const struct aborted_transaction transaction = {
+        .producer_id = ended->producer_id,
+        .first_offset = ended->first_offset,
+        .marker_offset = ended->marker_offset,
+        .last_stable_offset = open == PRODUCER_NOT_OPEN ? table->end_offset : open,
+    };
+    aborted_index_add(&table->aborted, &transaction);
+}
+
 enum status producer_apply(struct producer_table *table, const struct batch_header *header,
                            const struct batch_marker *marker, int64_t written_ms,
                            struct producer_ended *ended, struct error *error)
@@ -419,7 +434,10 @@ enum status producer_apply(struct producer_table *table, const struct batch_head
     }
     bool other_control = marker == NULL && (header->attributes & BATCH_CONTROL) != 0;
     if (header->producer_id >= 0 && !other_control) {
-        if (marker != NULL && !producer_closed_reserve(table)) goto no_memory;
+        if (marker != NULL &&
+            (!producer_closed_reserve(table) || !aborted_index_reserve(&table->aborted))) {
+            goto no_memory;
+        }
         struct producer_entry *entry = entry_for_apply(table, header, marker != NULL, written_ms);
         if (entry == NULL) goto no_memory;
         struct producer_state *state = &entry->state;
@@ -434,6 +452,7 @@ enum status producer_apply(struct producer_table *table, const struct batch_head
         producer_entry_place(table, entry);
     }
     table->end_offset = batch_last_offset(header) + 1;
+    if (ended->aborted) note_aborted(table, ended);
     return STATUS_OK;
 
 no_memory:
@@ -461,7 +480,19 @@ int64_t producer_table_last_stable_offset(const struct producer_table *table,
     return stable;
 }
 
+uint32_t producer_table_find_aborted(const struct producer_table *table, int64_t offset,
+                                     int64_t end_offset, struct aborted_transaction *out,
+                                     uint32_t capacity)
+{
+    return aborted_index_find(&table->aborted, offset, end_offset, out, capacity);
+}
+
 /* ---- forgetting ---- */
+
+void producer_table_prune(struct producer_table *table, int64_t log_start)
+{
+    aborted_index_prune(&table->aborted, log_start);
+}
 
 size_t producer_table_expire(struct producer_table *table, int64_t now_ms, int64_t expiration_ms)
 {

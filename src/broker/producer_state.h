@@ -1,7 +1,8 @@
 /* producer_state.h: what one partition remembers of its idempotent and transactional producers.
  *
  * Per producer id: epoch, the last five batches, the first offset of the open transaction, the last
- * marker's coordinator epoch. The table is derived from the log alone: the leader and its followers
+ * marker's coordinator epoch. And of all of them: the transactions that were aborted
+ * (aborted_index.h). The table is derived from the log alone: the leader and its followers
  * call producer_apply() for every batch they append, in order, and so agree. Before its append the
  * leader asks producer_check(). Rules: kafka-listener.md 4.2 and 8.2; decisions.md 9 and 10.
  *
@@ -22,12 +23,13 @@
 
 #include "base/buffer.h"
 #include "base/status.h"
+#include "broker/aborted_index.h"
 #include "record/batch.h"
 
 #define PRODUCER_BATCHES_KEPT     5       /* clients keep at most five requests in flight */
 #define PRODUCER_COUNT_MAX        100000u /* producer ids a partition remembers */
 #define PRODUCER_UNDO_COUNT_MAX   8192u   /* undo records a partition keeps */
-#define PRODUCER_SNAPSHOT_VERSION 1
+#define PRODUCER_SNAPSHOT_VERSION 2       /* 1 is read, too: nothing was ever aborted then */
 /* A full table forgets nobody who wrote within this time. */
 #define PRODUCER_IDLE_MS_MIN INT64_C(900000)
 /* Default of producer.id.expiration.ms. */
@@ -118,7 +120,7 @@ enum status producer_check_marker(const struct producer_table *table,
 int64_t producer_marked_offset(const struct producer_table *table,
                                const struct batch_header *header);
 
-/* A transaction that a marker has just ended, for the aborted-transaction index. */
+/* A transaction that a marker has just ended. */
 struct producer_ended {
     bool ended; /* false: nothing was open, or the batch was no marker */
     bool aborted;
@@ -158,6 +160,14 @@ int64_t producer_table_first_open_offset(const struct producer_table *table);
  * marker is not yet below it. */
 int64_t producer_table_last_stable_offset(const struct producer_table *table,
                                           int64_t high_watermark);
+
+/* See aborted_index_find(). */
+uint32_t producer_table_find_aborted(const struct producer_table *table, int64_t offset,
+                                     int64_t end_offset, struct aborted_transaction *out,
+                                     uint32_t capacity);
+/* The log begins at `log_start` now. Producers are remembered whatever becomes of their records
+ * (F61); aborted transactions whose marker went are not. */
+void producer_table_prune(struct producer_table *table, int64_t log_start);
 
 /* Forgets producers without an open transaction that have not written for `expiration_ms`; returns
  * how many. Costs O(forgotten). The caller holds it back after a clock jump (fault matrix F45). */

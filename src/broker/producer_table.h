@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+#include "broker/aborted_index.h"
 #include "broker/producer_state.h"
 
 /* Out of memory is reported by the element, not by exit(). */
@@ -64,6 +65,8 @@ struct producer_table {
     /* By marker offset. */
     struct producer_closed *closed;
     uint32_t closed_count, closed_capacity;
+
+    struct aborted_index aborted;
 };
 
 struct producer_entry *producer_entry_find(const struct producer_table *table, int64_t producer_id);

@@ -184,6 +184,7 @@ bool producer_table_truncate(struct producer_table *table, int64_t offset)
            table->closed[table->closed_count - 1].marker_offset >= offset) {
         table->closed_count--;
     }
+    aborted_index_truncate(&table->aborted, offset);
     table->end_offset = offset;
     if (table->undo_from > offset) table->undo_from = offset;
     if (table->high_watermark > offset) table->high_watermark = offset;

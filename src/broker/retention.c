@@ -31,7 +31,7 @@ static void retain_partition(struct broker *broker, struct partition *partition)
     int64_t start = partition_log_retention_start(partition->log, loop_wall_ms(broker->loop),
                                                   partition->high_watermark);
     if (start <= partition_log_start(partition)) return;
-    partition_log_raise_start(partition->log, start, partition->high_watermark);
+    partition_raise_log_start(partition, start);
     broker->port.partition_changed(broker->port.context, partition);
 }
 

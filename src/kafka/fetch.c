@@ -79,6 +79,23 @@ static void fail_partition(struct kafka_request *request, int16_t error,
     }
 }
 
+/* What a read_committed client skips on its own: for others the list is null (5.3). */
+static void list_aborted(struct kafka_request *request, const struct fetch_partition *in,
+                         struct kafka_fetch_response_partition *out)
+{
+    int32_t count = (int32_t)in->aborted_count;
+    if (count == 0) return;
+    struct kafka_fetch_response_aborted_transaction *items =
+        kafka_fetch_response_aborted_transaction_new(&request->arena, count);
+    if (items == NULL) return;
+    for (int32_t i = 0; i < count; i++) {
+        items[i].producer_id = in->aborted[i].producer_id;
+        items[i].first_offset = in->aborted[i].first_offset;
+    }
+    out->aborted_transactions.items = items;
+    out->aborted_transactions.count = count;
+}
+
 static void answer_partition(struct kafka_request *request, const struct fetch_partition *in,
                              struct kafka_fetch_response_partition *out)
 {
@@ -97,6 +114,7 @@ static void answer_partition(struct kafka_request *request, const struct fetch_p
         out->diverging_epoch.epoch = in->diverging_epoch;
         out->diverging_epoch.end_offset = in->diverging_end_offset;
     } else {
+        list_aborted(request, in, out);
         out->records = take_pieces(request, &in->read);
     }
 }
@@ -202,7 +220,7 @@ static void lay_out_answer(struct kafka_request *request)
         for (int32_t k = 0; k < in->partitions.count && !request->arena.failed; k++) {
             struct kafka_fetch_response_partition *partition = &out->partitions.items[k];
             partition->partition_index = in->partitions.items[k].partition;
-            /* Without isolation the list is null; with it empty, while nothing is ever aborted. */
+            /* Null without isolation; with it, empty where nothing was aborted. */
             if (message->isolation_level == READ_COMMITTED) {
                 partition->aborted_transactions.count = 0;
             }

@@ -18,7 +18,9 @@ static void check_taken(struct producer_table *table, struct slice snapshot)
     struct buffer again;
     buffer_init(&again, 0);
     producer_table_encode(table, &again);
-    ASSERT(again.bytes == snapshot.bytes);
+    /* Of version 1 are two bytes of version and no count of aborted transactions. */
+    bool current = load_u16(snapshot.data + 4) == PRODUCER_SNAPSHOT_VERSION;
+    ASSERT(again.bytes == snapshot.bytes + (current ? 0 : 4));
 
     /* It can be gone on with: the next batch of every producer, then a cut that undoes them. */
     uint64_t hash = producer_table_hash(table);

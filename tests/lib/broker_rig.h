@@ -393,4 +393,57 @@ static void rig_write(struct rig *rig, const char *topic, uint32_t index, const 
     assert_int_equal(sent.produce.status, STATUS_OK);
 }
 
+/* ---- transactions, written by the broker itself: no coordinator is asked ---- */
+
+static void rig_write_open(struct rig *rig, struct partition *partition, int64_t producer_id,
+                           int16_t epoch)
+{
+    struct rig_produce sent = {
+        .produce = {.partition = partition,
+                    .batch = rig_transactional_batch(rig, producer_id, epoch),
+                    .acks = ACKS_NONE,
+                    .internal = true,
+                    .done = rig_produce_done,
+                    .context = &sent}};
+    broker_produce(rig->broker, &sent.produce);
+    assert_int_equal(sent.produce.status, STATUS_OK);
+}
+
+struct rig_marker {
+    struct partition_marker marker;
+    uint32_t calls;
+};
+
+static void rig_marker_done(void *context, struct partition_marker *marker)
+{
+    struct rig_marker *sent = context;
+    assert_ptr_equal(marker, &sent->marker);
+    sent->calls++;
+}
+
+/* By the coordinator of the current epoch. */
+static void rig_send_marker(struct rig *rig, struct rig_marker *sent, struct partition *partition,
+                            int64_t producer_id, int16_t epoch, bool commit)
+{
+    *sent = (struct rig_marker){.marker = {.partition = partition,
+                                           .producer_id = producer_id,
+                                           .producer_epoch = epoch,
+                                           .coordinator_epoch = rig->view.epoch,
+                                           .commit = commit,
+                                           .done = rig_marker_done,
+                                           .context = sent}};
+    partition_write_marker(&sent->marker);
+}
+
+/* Waits until it is committed. */
+static void rig_end(struct rig *rig, struct partition *partition, int64_t producer_id,
+                    int16_t epoch, bool commit)
+{
+    struct rig_marker sent;
+    rig_send_marker(rig, &sent, partition, producer_id, epoch, commit);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(sent.calls, 1);
+    assert_int_equal(sent.marker.status, STATUS_OK);
+}
+
 #endif

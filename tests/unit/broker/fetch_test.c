@@ -398,6 +398,106 @@ static void cold_data_comes_in_order_and_a_cancel_waits_for_the_read(void **stat
     }
 }
 
+/* ---- read_committed ---- */
+
+static struct partition *orders(struct rig *rig)
+{
+    return rig_partition(rig, "orders", 0);
+}
+
+static void read_committed_from(struct rig *rig, struct consumer *reader, int64_t offset,
+                                int64_t max_wait_us)
+{
+    read_from(rig, reader, 1, offset, max_wait_us);
+    reader->fetch.read_committed = true;
+    broker_fetch(rig->broker, &reader->fetch);
+    stepped_loop_settle(&rig->fake);
+}
+
+static void an_open_transaction_hides_what_comes_after_it(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    rig_write(rig, "orders", 0, "v", 2);
+    rig_write_open(rig, orders(rig), 7, 0);
+    rig_write(rig, "orders", 0, "v", 2);
+    read_committed_from(rig, &reader, 0, 0);
+    assert_int_equal(reader.parts[0].high_watermark, 5);
+    assert_int_equal(reader.parts[0].last_stable_offset, 2);
+    assert_int_equal(reader.parts[0].read.next_offset, 2);
+    fetch_release(&reader.fetch);
+    read_from(rig, &reader, 1, 0, 0); /* others see it */
+    run(rig, &reader);
+    assert_int_equal(reader.parts[0].read.next_offset, 5);
+    assert_int_equal(reader.parts[0].aborted_count, 0);
+    fetch_release(&reader.fetch);
+    stepped_loop_settle(&rig->fake);
+}
+
+static void aborted_transactions_of_what_was_read_are_told(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    rig_write_open(rig, orders(rig), 7, 0);
+    rig_write_open(rig, orders(rig), 8, 0);
+    rig_end(rig, orders(rig), 8, 0, true);
+    rig_end(rig, orders(rig), 7, 0, false);
+    read_committed_from(rig, &reader, 0, 0);
+    assert_int_equal(reader.parts[0].read.next_offset, 4);
+    assert_int_equal(reader.parts[0].aborted_count, 1);
+    assert_int_equal(reader.parts[0].aborted[0].producer_id, 7);
+    assert_int_equal(reader.parts[0].aborted[0].first_offset, 0);
+    fetch_release(&reader.fetch);
+    assert_null(reader.parts[0].aborted);
+    rig_write(rig, "orders", 0, "v", 1);
+    read_committed_from(rig, &reader, 4, 0); /* behind the marker: nothing to drop */
+    assert_int_equal(reader.parts[0].aborted_count, 0);
+    fetch_release(&reader.fetch);
+    stepped_loop_settle(&rig->fake);
+}
+
+/* T33, and the last stable offset moves by a marker alone. */
+static void a_marker_wakes_who_waits_with_the_list_of_that_moment(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    struct rig_marker sent;
+    rig_write_open(rig, orders(rig), 7, 0);
+    rig_write(rig, "orders", 0, "v", 1);
+    read_committed_from(rig, &reader, 0, 60000000);
+    assert_int_equal(reader.calls, 0);
+    rig->hold_high_watermark = true;
+    rig_send_marker(rig, &sent, orders(rig), 7, 0, false);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(reader.calls, 0); /* not before the marker is committed */
+    partition_set_high_watermark(orders(rig), 3);
+    stepped_loop_run(&rig->fake);
+    assert_int_equal(reader.calls, 1);
+    assert_int_equal(reader.parts[0].last_stable_offset, 3);
+    assert_int_equal(reader.parts[0].read.next_offset, 3);
+    assert_int_equal(reader.parts[0].aborted_count, 1);
+    fetch_release(&reader.fetch);
+    stepped_loop_settle(&rig->fake);
+}
+
+static void aborted_transactions_are_known_after_a_restart(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer reader;
+    rig_write_open(rig, orders(rig), 7, 0);
+    rig_end(rig, orders(rig), 7, 0, false);
+    uint64_t hash = partition_producers_hash(orders(rig));
+    rig_restart(rig);
+    assert_true(partition_producers_hash(orders(rig)) == hash);
+    rig_lead(rig, 2);
+    partition_set_high_watermark(orders(rig), 2);
+    read_committed_from(rig, &reader, 0, 0);
+    assert_int_equal(reader.parts[0].read.next_offset, 2);
+    assert_int_equal(reader.parts[0].aborted_count, 1);
+    fetch_release(&reader.fetch);
+    stepped_loop_settle(&rig->fake);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void)
 {
@@ -421,6 +521,10 @@ int main(void)
         TEST(finish_now_gives_what_there_is),
         TEST(deleting_the_topic_answers_parked_ones),
         TEST(cold_data_comes_in_order_and_a_cancel_waits_for_the_read),
+        TEST(an_open_transaction_hides_what_comes_after_it),
+        TEST(aborted_transactions_of_what_was_read_are_told),
+        TEST(a_marker_wakes_who_waits_with_the_list_of_that_moment),
+        TEST(aborted_transactions_are_known_after_a_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

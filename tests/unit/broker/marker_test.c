@@ -20,48 +20,20 @@ static int teardown(void **state)
 
 /* ---- helpers ---- */
 
-struct sent_marker {
-    struct partition_marker marker;
-    uint32_t calls;
-};
-
-static void marker_done(void *context, struct partition_marker *marker)
-{
-    struct sent_marker *sent = context;
-    assert_ptr_equal(marker, &sent->marker);
-    sent->calls++;
-}
-
 static struct partition *orders(struct rig *rig)
 {
     return rig_partition(rig, "orders", 0);
 }
 
-static void send_marker(struct rig *rig, struct sent_marker *sent, int64_t producer_id,
+static void send_marker(struct rig *rig, struct rig_marker *sent, int64_t producer_id,
                         int16_t epoch, bool commit)
 {
-    *sent = (struct sent_marker){.marker = {.partition = orders(rig),
-                                            .producer_id = producer_id,
-                                            .producer_epoch = epoch,
-                                            .coordinator_epoch = 3,
-                                            .commit = commit,
-                                            .done = marker_done,
-                                            .context = sent}};
-    partition_write_marker(&sent->marker);
+    rig_send_marker(rig, sent, orders(rig), producer_id, epoch, commit);
 }
 
-/* One record of an open transaction, by the broker itself: no coordinator is asked. */
 static void write_open(struct rig *rig, int64_t producer_id, int16_t epoch)
 {
-    struct rig_produce sent = {
-        .produce = {.partition = orders(rig),
-                    .batch = rig_transactional_batch(rig, producer_id, epoch),
-                    .acks = ACKS_NONE,
-                    .internal = true,
-                    .done = rig_produce_done,
-                    .context = &sent}};
-    broker_produce(rig->broker, &sent.produce);
-    assert_int_equal(sent.produce.status, STATUS_OK);
+    rig_write_open(rig, orders(rig), producer_id, epoch);
 }
 
 /* ---- claims ---- */
@@ -69,7 +41,7 @@ static void write_open(struct rig *rig, int64_t producer_id, int16_t epoch)
 static void a_marker_ends_the_transaction_when_the_high_watermark_has_passed_it(void **state)
 {
     struct rig *rig = *state;
-    struct sent_marker sent;
+    struct rig_marker sent;
     write_open(rig, 7, 0);
     stepped_loop_settle(&rig->fake);
     assert_int_equal(partition_last_stable_offset(orders(rig)), 0);
@@ -88,7 +60,7 @@ static void a_marker_ends_the_transaction_when_the_high_watermark_has_passed_it(
 static void a_marker_sent_again_is_answered_without_a_second_one(void **state)
 {
     struct rig *rig = *state;
-    struct sent_marker first, again;
+    struct rig_marker first, again;
     write_open(rig, 7, 0);
     rig->hold_high_watermark = true;
     send_marker(rig, &first, 7, 0, false);
@@ -105,7 +77,7 @@ static void a_marker_sent_again_is_answered_without_a_second_one(void **state)
 static void a_marker_for_a_producer_that_never_wrote_is_written_and_harmless(void **state)
 {
     struct rig *rig = *state;
-    struct sent_marker sent;
+    struct rig_marker sent;
     send_marker(rig, &sent, 9, 4, true);
     stepped_loop_settle(&rig->fake);
     assert_int_equal(sent.calls, 1);
@@ -116,7 +88,7 @@ static void a_marker_for_a_producer_that_never_wrote_is_written_and_harmless(voi
 static void a_marker_of_an_older_producer_epoch_is_refused(void **state)
 {
     struct rig *rig = *state;
-    struct sent_marker sent;
+    struct rig_marker sent;
     write_open(rig, 7, 2);
     send_marker(rig, &sent, 7, 1, false);
     assert_int_equal(sent.calls, 1);
@@ -127,14 +99,14 @@ static void a_marker_of_an_older_producer_epoch_is_refused(void **state)
 static void a_marker_of_an_older_coordinator_is_refused(void **state)
 {
     struct rig *rig = *state;
-    struct sent_marker sent;
+    struct rig_marker sent;
     send_marker(rig, &sent, 7, 0, true);
     write_open(rig, 7, 0);
-    sent = (struct sent_marker){.marker = {.partition = orders(rig),
-                                           .producer_id = 7,
-                                           .coordinator_epoch = 2,
-                                           .done = marker_done,
-                                           .context = &sent}};
+    sent = (struct rig_marker){.marker = {.partition = orders(rig),
+                                          .producer_id = 7,
+                                          .coordinator_epoch = 2,
+                                          .done = rig_marker_done,
+                                          .context = &sent}};
     partition_write_marker(&sent.marker);
     assert_int_equal(sent.marker.status, STATUS_FENCED_EPOCH);
     stepped_loop_settle(&rig->fake);
@@ -143,15 +115,15 @@ static void a_marker_of_an_older_coordinator_is_refused(void **state)
 static void a_v2_marker_of_the_epoch_that_wrote_ends_nothing(void **state)
 {
     struct rig *rig = *state;
-    struct sent_marker sent;
+    struct rig_marker sent;
     write_open(rig, 7, 2);
-    sent = (struct sent_marker){.marker = {.partition = orders(rig),
-                                           .producer_id = 7,
-                                           .producer_epoch = 2,
-                                           .coordinator_epoch = 3,
-                                           .transaction_v2 = true,
-                                           .done = marker_done,
-                                           .context = &sent}};
+    sent = (struct rig_marker){.marker = {.partition = orders(rig),
+                                          .producer_id = 7,
+                                          .producer_epoch = 2,
+                                          .coordinator_epoch = 3,
+                                          .transaction_v2 = true,
+                                          .done = rig_marker_done,
+                                          .context = &sent}};
     partition_write_marker(&sent.marker);
     assert_int_equal(sent.marker.status, STATUS_STALE_PRODUCER_EPOCH);
     stepped_loop_settle(&rig->fake);
@@ -160,7 +132,7 @@ static void a_v2_marker_of_the_epoch_that_wrote_ends_nothing(void **state)
 static void a_marker_waits_for_replicas_however_long_it_takes(void **state)
 {
     struct rig *rig = *state;
-    struct sent_marker sent;
+    struct rig_marker sent;
     struct rig_produce data;
     write_open(rig, 7, 0);
     rig->hold_high_watermark = true;
@@ -179,7 +151,7 @@ static void a_marker_waits_for_replicas_however_long_it_takes(void **state)
 static void a_marker_is_taken_while_too_few_are_in_sync(void **state)
 {
     struct rig *rig = *state;
-    struct sent_marker sent;
+    struct rig_marker sent;
     rig->view.in_sync_now = 1;
     broker_view_changed(rig->broker);
     send_marker(rig, &sent, 7, 0, true);
@@ -191,7 +163,7 @@ static void a_marker_is_taken_while_too_few_are_in_sync(void **state)
 static void a_marker_waits_behind_what_a_pause_holds_back(void **state)
 {
     struct rig *rig = *state;
-    struct sent_marker sent;
+    struct rig_marker sent;
     write_open(rig, 7, 0);
     broker_pause_produce(rig->broker, true);
     send_marker(rig, &sent, 7, 0, true);
@@ -206,7 +178,7 @@ static void a_marker_waits_behind_what_a_pause_holds_back(void **state)
 static void a_marker_ends_with_the_leadership(void **state)
 {
     struct rig *rig = *state;
-    struct sent_marker parked, waiting;
+    struct rig_marker parked, waiting;
     rig->hold_high_watermark = true;
     send_marker(rig, &parked, 7, 0, true);
     broker_pause_produce(rig->broker, true);
@@ -222,7 +194,7 @@ static void a_marker_ends_with_the_leadership(void **state)
 static void a_marker_for_a_topic_that_goes_is_told_so(void **state)
 {
     struct rig *rig = *state;
-    struct sent_marker sent;
+    struct rig_marker sent;
     struct rig_answer answer = {0};
     rig->hold_high_watermark = true;
     send_marker(rig, &sent, 7, 0, true);
@@ -237,7 +209,7 @@ static void a_marker_for_a_topic_that_goes_is_told_so(void **state)
 static void a_broker_that_is_dropped_forgets_its_markers(void **state)
 {
     struct rig *rig = *state;
-    struct sent_marker parked, waiting;
+    struct rig_marker parked, waiting;
     rig->hold_high_watermark = true;
     send_marker(rig, &parked, 7, 0, true);
     broker_pause_produce(rig->broker, true);

@@ -681,6 +681,47 @@ static void assert_derived(const struct producer_table *table, const struct test
     producer_table_free(fresh);
 }
 
+/* The aborted transactions that touch [offset, end_offset), by their definition, in the order of
+ * their markers: as one number. */
+static uint64_t aborted_by_definition(const struct test_log *log, int64_t offset,
+                                      int64_t end_offset)
+{
+    uint64_t digest = 0;
+    int64_t open[LOG_PRODUCERS];
+    memset(open, 0xff, sizeof open);
+    for (int i = 0; i < log->count; i++) {
+        const struct log_entry *entry = &log->entries[i];
+        const struct batch_header *header = &entry->header;
+        if ((header->attributes & BATCH_TRANSACTIONAL) == 0) continue;
+        int64_t *first = &open[header->producer_id];
+        if (!entry->is_marker) {
+            if (*first < 0) *first = header->base_offset;
+            continue;
+        }
+        bool touches = *first >= 0 && *first < end_offset && header->base_offset >= offset;
+        if (touches && !entry->marker.commit)
+            digest = digest * 31 + (uint64_t)(*first * LOG_PRODUCERS + header->producer_id);
+        *first = -1;
+    }
+    return digest;
+}
+
+static void assert_aborted(const struct producer_table *table, const struct test_log *log,
+                           struct random *random)
+{
+    static struct aborted_transaction out[LOG_BATCHES];
+    int64_t end = log_end(log, log->count);
+    int64_t stable = producer_table_last_stable_offset(table, end);
+    if (stable == 0) return;
+    int64_t offset = random_between(random, 0, stable - 1);
+    int64_t end_offset = random_between(random, offset + 1, stable);
+    uint32_t count = producer_table_find_aborted(table, offset, end_offset, out, LOG_BATCHES);
+    uint64_t digest = 0;
+    for (uint32_t i = 0; i < count; i++)
+        digest = digest * 31 + (uint64_t)(out[i].first_offset * LOG_PRODUCERS + out[i].producer_id);
+    assert_int_equal(digest, aborted_by_definition(log, offset, end_offset));
+}
+
 /* The stable offset by its definition: the first offset of any transaction whose marker is not
  * below the high watermark. */
 static int64_t stable_by_definition(const struct test_log *log, int64_t high_watermark)
@@ -730,6 +771,7 @@ static void any_cut_above_the_high_watermark_equals_a_rebuild(void **state)
             int64_t high_watermark = log_end(&log, settled);
             assert_int_equal(producer_table_last_stable_offset(table, high_watermark),
                              stable_by_definition(&log, high_watermark));
+            assert_aborted(table, &log, &random);
         }
         assert_derived(table, &log);
         producer_table_free(table);
@@ -757,6 +799,7 @@ static void snapshot_and_the_rest_of_the_log_equal_a_rebuild(void **state)
         assert_int_equal(producer_table_end_offset(restored), log_end(&log, at));
         log_apply(&log, at, log.count, restored);
         assert_derived(restored, &log);
+        assert_aborted(restored, &log, &random);
         /* A transaction that was closed but not replicated holds the stable offset all the same. */
         int64_t high_watermark = log_end(&log, at > 5 ? at - 5 : 0);
         assert_int_equal(producer_table_last_stable_offset(restored, high_watermark),
@@ -785,20 +828,30 @@ static void snapshot_bytes_are_as_documented(void **state)
     header.base_offset = 0x21;
     header.attributes = BATCH_LOG_APPEND_TIME | BATCH_TRANSACTIONAL;
     header.max_timestamp_ms = 0x31;
+    append(table, transactional(batch(5, 0, 0, 0x21))); /* forgotten, but not that it aborted */
+    end(table, 5, 0, false);
+    producer_table_settle(table, 0x22);
+    producer_table_expire(table, NOW_MS + 1, 1);
+    header.base_offset = 0x22;
     assert_int_equal(producer_apply(table, &header, NULL, 0x41, NULL, NULL), STATUS_OK);
     static const uint8_t expected[] = {
-        'M',  'M',  'P',  'S',  0,    1,          /* magic, version */
-        0,    0,    0,    0,    0,    0, 0, 0x24, /* end offset */
+        'M',  'M',  'P',  'S',  0,    2,          /* magic, version */
+        0,    0,    0,    0,    0,    0, 0, 0x25, /* end offset */
         0,    0,    0,    0,    0,    0, 0, 1,    /* closed, producers */
+        0,    0,    0,    1,                      /* aborted */
         1,    2,    3,    4,    5,    6, 7, 8,    /* id */
-        0,    0,    0,    0,    0,    0, 0, 0x23, /* last offset */
+        0,    0,    0,    0,    0,    0, 0, 0x24, /* last offset */
         0,    0,    0,    0,    0,    0, 0, 0x31, /* last timestamp */
         0,    0,    0,    0,    0,    0, 0, 0x41, /* written */
-        0,    0,    0,    0,    0,    0, 0, 0x21, /* open since */
+        0,    0,    0,    0,    0,    0, 0, 0x22, /* open since */
         0xff, 0xff, 0xff, 0xff, 0,    9, 1,       /* coordinator epoch, epoch, batches */
-        0,    0,    0,    0,    0,    0, 0, 0x21, /* base offset */
+        0,    0,    0,    0,    0,    0, 0, 0x22, /* base offset */
         0,    0,    0,    0,    0,    0, 0, 0x31, /* timestamp */
         0x11, 0x12, 0x13, 0x14, 0x80, 0, 0, 2,    /* sequence, delta with append time */
+        0,    0,    0,    0,    0,    0, 0, 5,    /* aborted: id */
+        0,    0,    0,    0,    0,    0, 0, 0,    /* first offset */
+        0,    0,    0,    0,    0,    0, 0, 0x21, /* marker */
+        0,    0,    0,    0,    0,    0, 0, 0x22, /* last stable offset */
     };
     struct buffer out;
     buffer_init(&out, 0);
@@ -807,6 +860,34 @@ static void snapshot_bytes_are_as_documented(void **state)
     assert_memory_equal(out.data, expected, sizeof expected);
     assert_int_equal(load_u32(out.data + sizeof expected), crc32c(expected, sizeof expected));
     buffer_deinit(&out);
+}
+
+/* As it was written before aborted transactions were kept: none had been. */
+static void snapshot_of_the_first_version_is_read(void **state)
+{
+    struct producer_table *table = *state;
+    static const uint8_t older[] = {
+        'M',  'M',  'P',  'S',  0,    1,                /* magic, version */
+        0,    0,    0,    0,    0,    0,    0,    0x24, /* end offset */
+        0,    0,    0,    0,    0,    0,    0,    1,    /* closed, producers */
+        0,    0,    0,    0,    0,    0,    0,    9,    /* id */
+        0,    0,    0,    0,    0,    0,    0,    0x23, /* last offset */
+        0,    0,    0,    0,    0,    0,    0,    0x31, /* last timestamp */
+        0x7f, 0,    0,    0,    0,    0,    0,    0,    /* written */
+        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, /* nothing open */
+        0xff, 0xff, 0xff, 0xff, 0,    2,    1,          /* coordinator epoch, epoch, batches */
+        0,    0,    0,    0,    0,    0,    0,    0x21, /* base offset */
+        0,    0,    0,    0,    0,    0,    0,    0x31, /* timestamp */
+        0,    0,    0,    5,    0,    0,    0,    2,    /* sequence, delta */
+    };
+    uint8_t bytes[sizeof older + 4];
+    memcpy(bytes, older, sizeof older);
+    store_u32(bytes + sizeof older, crc32c(older, sizeof older));
+    assert_int_equal(producer_table_decode(table, (struct slice){bytes, sizeof bytes}, NULL),
+                     STATUS_OK);
+    assert_int_equal(producer_table_end_offset(table), 0x24);
+    assert_duplicate(table, batch(9, 2, 5, 3), 0x21, 0x23);
+    assert_int_equal(producer_table_find_aborted(table, 0, 0x24, NULL, 0), 0);
 }
 
 static void snapshot_round_trips(void **state)
@@ -983,6 +1064,7 @@ int main(void)
         TEST(any_cut_above_the_high_watermark_equals_a_rebuild),
         TEST(snapshot_and_the_rest_of_the_log_equal_a_rebuild),
         TEST(snapshot_bytes_are_as_documented),
+        TEST(snapshot_of_the_first_version_is_read),
         TEST(snapshot_round_trips),
         TEST(snapshot_cut_or_flipped_anywhere_is_corrupt),
         TEST(snapshot_that_lies_is_refused_or_sound),

@@ -440,6 +440,8 @@ void fetch_release(struct fetch *fetch)
         for (uint32_t k = 0; k < read->piece_count; k++)
             shared_bytes_unref(read->pieces[k].shared);
         read->piece_count = 0;
+        free(fetch->partitions[i].aborted);
+        fetch->partitions[i].aborted = NULL;
     }
 }
 

@@ -131,6 +131,30 @@ static void aborted_list_is_null_without_isolation_and_empty_with_it(void **stat
     assert_int_equal(ask(client, 11, request)->aborted_transactions.count, 0);
 }
 
+static void fill_aborted(struct fetch *fetch)
+{
+    fill_empty(fetch);
+    fetch->partitions[0].aborted = calloc(2, sizeof(struct aborted_transaction));
+    fetch->partitions[0].aborted_count = 2;
+    fetch->partitions[0].aborted[0] =
+        (struct aborted_transaction){.producer_id = 7, .first_offset = 40};
+    fetch->partitions[0].aborted[1] =
+        (struct aborted_transaction){.producer_id = 7, .first_offset = 44};
+}
+
+static void aborted_transactions_are_listed_with_their_first_offsets(void **state)
+{
+    struct client *client = *state;
+    struct kafka_fetch_request *request = fetch_from(client, 0);
+    request->isolation_level = 1;
+    fake.fill_fetch = fill_aborted;
+    const partition_answer *answer = ask(client, 11, request);
+    assert_int_equal(answer->aborted_transactions.count, 2);
+    assert_int_equal(answer->aborted_transactions.items[0].producer_id, 7);
+    assert_int_equal(answer->aborted_transactions.items[0].first_offset, 40);
+    assert_int_equal(answer->aborted_transactions.items[1].first_offset, 44);
+}
+
 static void topics_are_asked_for_by_id_from_version_13_on(void **state)
 {
     struct client *client = *state;
@@ -368,6 +392,7 @@ int main(void)
         FETCH_TEST(question_reaches_the_broker),
         FETCH_TEST(older_versions_check_no_epoch),
         FETCH_TEST(aborted_list_is_null_without_isolation_and_empty_with_it),
+        FETCH_TEST(aborted_transactions_are_listed_with_their_first_offsets),
         FETCH_TEST(topics_are_asked_for_by_id_from_version_13_on),
         FETCH_TEST(failed_partition_carries_no_marks),
         FETCH_TEST(storage_error_is_not_leader_for_old_versions),
