@@ -25,7 +25,9 @@ int bench_prepare_topic(struct moonmq_client *client, const struct bench_argumen
 int bench_produce(int argc, char **argv);
 int bench_consume(int argc, char **argv);
 int bench_failover(int argc, char **argv);
-/* Parses into *arguments (defaults set before). `doc` as for argp. */
-void bench_parse(struct bench_arguments *arguments, const char *doc, int argc, char **argv);
+enum bench_kind { BENCH_PRODUCE = 1, BENCH_CONSUME = 2, BENCH_FAILOVER = 4 };
+/* Parses into *arguments, with defaults; only what this benchmark takes. `doc` as for argp. */
+void bench_parse(struct bench_arguments *arguments, enum bench_kind kind, const char *doc, int argc,
+                 char **argv);
 
 #endif

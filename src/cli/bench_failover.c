@@ -244,7 +244,7 @@ static void report(const struct bench_arguments *arguments, struct failover_benc
 int bench_failover(int argc, char **argv)
 {
     struct bench_arguments arguments;
-    bench_parse(&arguments,
+    bench_parse(&arguments, BENCH_FAILOVER,
                 "Produce one record after the other while leaders come and go, print each gap "
                 "between acknowledgements, and read everything back.\n\nExit code 1 if an "
                 "acknowledged record is missing.\v"

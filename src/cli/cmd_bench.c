@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "cli/bench.h"
 #include "cli/commands.h"
@@ -48,21 +49,40 @@ static error_t parse_argument(int key, char *argument, struct argp_state *state)
     }
 }
 
-void bench_parse(struct bench_arguments *arguments, const char *doc, int argc, char **argv)
+/* Each option, and the benchmarks that take it. */
+static const struct {
+    int kinds;
+    struct argp_option option;
+} option_table[] = {
+    {BENCH_PRODUCE | BENCH_FAILOVER,
+     {"topic", 't', "NAME", 0, "Work on this topic (default bench); made if it is not there", 1}},
+    {BENCH_CONSUME, {"topic", 't', "NAME", 0, "Read this topic (default bench)", 1}},
+    {BENCH_PRODUCE | BENCH_FAILOVER,
+     {"partitions", 'p', "N", 0, "Partitions of the topic if it is made (default 1)", 1}},
+    {BENCH_PRODUCE, {"records", 'n', "N", 0, "How many records (default 1000000)", 1}},
+    {BENCH_CONSUME,
+     {"records", 'n', "N", 0, "Stop after about so many records (default 1000000)", 1}},
+    {BENCH_PRODUCE | BENCH_FAILOVER,
+     {"size", KEY_SIZE, "BYTES", 0, "Bytes of a value (default 100)", 1}},
+    {BENCH_PRODUCE, {"batch", KEY_BATCH, "N", 0, "Records a request (default 1000)", 1}},
+    {BENCH_PRODUCE, {"window", KEY_WINDOW, "N", 0, "Requests in flight (default 16)", 1}},
+    {BENCH_PRODUCE,
+     {"rate", KEY_RATE, "N", 0, "Records a second (default: as fast as it goes)", 1}},
+    {BENCH_FAILOVER, {"rate", KEY_RATE, "N", 0, "Records a second (default 2000)", 1}},
+    {BENCH_FAILOVER, {"seconds", KEY_SECONDS, "N", 0, "How long (default 30)", 1}},
+    {BENCH_FAILOVER,
+     {"transfer-every", KEY_TRANSFER, "SECONDS", 0,
+      "Hand leadership over this often (default: never)", 1}},
+};
+
+void bench_parse(struct bench_arguments *arguments, enum bench_kind kind, const char *doc, int argc,
+                 char **argv)
 {
-    static const struct argp_option options[] = {
-        {"topic", 't', "NAME", 0, "Work on this topic (default bench); made if it is not there", 1},
-        {"partitions", 'p', "N", 0, "Partitions of a topic made for this (default 1)", 1},
-        {"records", 'n', "N", 0, "How many records (default 1000000)", 1},
-        {"size", KEY_SIZE, "BYTES", 0, "Bytes of a value (default 100)", 1},
-        {"batch", KEY_BATCH, "N", 0, "Records a request (default 1000)", 1},
-        {"window", KEY_WINDOW, "N", 0, "Requests in flight (default 16)", 1},
-        {"rate", KEY_RATE, "N", 0, "Records a second (default: as fast as it goes)", 1},
-        {"seconds", KEY_SECONDS, "N", 0, "failover: how long (default 30)", 1},
-        {"transfer-every", KEY_TRANSFER, "SECONDS", 0,
-         "failover: hand leadership over this often (default: never)", 1},
-        {0},
-    };
+    struct argp_option options[ARRAY_COUNT(option_table) + 1] = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < ARRAY_COUNT(option_table); i++) {
+        if ((option_table[i].kinds & (int)kind) != 0) options[count++] = option_table[i].option;
+    }
     static const struct argp_child children[] = {{&cli_options_argp, 0, NULL, 0}, {0}};
     struct argp argp = {
         .options = options, .parser = parse_argument, .children = children, .doc = doc};
@@ -181,7 +201,7 @@ static void report_produce(const struct bench_arguments *arguments, struct produ
 int bench_produce(int argc, char **argv)
 {
     struct bench_arguments arguments;
-    bench_parse(&arguments,
+    bench_parse(&arguments, BENCH_PRODUCE,
                 "Produce as fast as acknowledgements allow, and tell how fast that was.\v"
                 "  moonmq bench produce --records 1000000 --size 100\n"
                 "  moonmq bench produce --batch 1 --window 1 --records 10000   (latency)",
@@ -298,7 +318,7 @@ static int start_consume(struct moonmq_client *client, const struct bench_argume
 int bench_consume(int argc, char **argv)
 {
     struct bench_arguments arguments;
-    bench_parse(&arguments,
+    bench_parse(&arguments, BENCH_CONSUME,
                 "Read a topic from its beginning to its end, or up to --records, and tell how fast "
                 "that was.\v"
                 "  moonmq bench consume --topic bench",

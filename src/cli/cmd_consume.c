@@ -94,7 +94,10 @@ static error_t parse_argument(int key, char *argument, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->common; return 0;
     case 't': arguments->topic = argument; return 0;
-    case 'g': arguments->group = argument; return 0;
+    case 'g':
+        if (*argument == '\0') argp_error(state, "--group is empty");
+        arguments->group = argument;
+        return 0;
     case 'k': arguments->key_separator = argument; return 0;
     case 'f': set_from(arguments, argument, state); return 0;
     case 'p':
@@ -191,7 +194,32 @@ static int64_t first_offset(const struct consume_arguments *arguments,
 {
     if (arguments->from_end) return offsets->high_watermark;
     if (arguments->from_offset < offsets->earliest) return offsets->earliest;
+    if (arguments->from_offset > offsets->high_watermark) return offsets->high_watermark;
     return arguments->from_offset;
+}
+
+/* --from OFFSET behind the end of all that is read: a slip, and nothing would ever be printed that
+ * was meant. Where only some partitions are shorter, those begin at their ends. */
+static bool begins_beyond(const struct consume_run *run, const struct moonmq_offsets *offsets,
+                          size_t count, struct moonmq_error *error)
+{
+    const struct moonmq_offsets *longest = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (run->arguments->partition >= 0 && run->arguments->partition != offsets[i].partition) {
+            continue;
+        }
+        if (longest == NULL || offsets[i].high_watermark > longest->high_watermark) {
+            longest = &offsets[i];
+        }
+    }
+    if (longest == NULL || run->arguments->from_offset <= longest->high_watermark) return false;
+    error->code = MOONMQ_BAD_REQUEST;
+    snprintf(error->text, sizeof(error->text),
+             "offset %lld is beyond the end: partition %d has offsets from %lld, and the next one "
+             "will be %lld",
+             (long long)run->arguments->from_offset, (int)longest->partition,
+             (long long)longest->earliest, (long long)longest->high_watermark);
+    return true;
 }
 
 /* Where everything begins, or what was added since. *end is never moved up: --until-end would never
@@ -203,6 +231,10 @@ static int find_places(struct consume_run *run, struct moonmq_error *error)
     bool first = run->place_count == 0;
     int code = moonmq_list_offsets(run->client, run->arguments->topic, &offsets, &count, error);
     if (code != MOONMQ_OK) return code;
+    if (first && begins_beyond(run, offsets, count, error)) {
+        moonmq_offsets_free(offsets);
+        return error->code;
+    }
     for (size_t i = 0; i < count; i++) {
         int32_t partition = offsets[i].partition;
         if (partition < 0 || partition >= PARTITIONS_MAX) continue;

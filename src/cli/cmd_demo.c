@@ -40,6 +40,7 @@ struct demo {
     char dir[4096];
     pid_t pids[DEMO_REPLICAS_MAX];
     time_t restart_s[DEMO_REPLICAS_MAX]; /* when to start it again; 0: it runs, or stays down */
+    bool failed;                         /* one ended that could not go on */
     sigset_t outer_signals;              /* the mask that children get */
 };
 
@@ -215,7 +216,10 @@ static void note_death(struct demo *demo, int index, int wait_status)
         printf("replica %d was killed by signal %d; it is started again in %d s\n", index + 1,
                WTERMSIG(wait_status), RESTART_SECONDS);
         demo->restart_s[index] = now_s() + RESTART_SECONDS;
+    } else if (WEXITSTATUS(wait_status) == 0) {
+        printf("replica %d was stopped, and stays so until the demo is started again\n", index + 1);
     } else {
+        demo->failed = true;
         printf("replica %d ended with exit code %d (see %s/replica-%d.log; if a port is taken, "
                "--port-shift moves all)\n",
                index + 1, WEXITSTATUS(wait_status), demo->dir, index + 1);
@@ -264,6 +268,15 @@ static bool run_until_asked(struct demo *demo, const sigset_t *signals)
         restart_due(demo);
     }
     return false;
+}
+
+/* Nobody asked the demo to stop, but no replica is left. */
+static int say_all_ended(const struct demo *demo)
+{
+    printf(demo->failed ? "no replica runs: the demo ends\n"
+                        : "all replicas were stopped: the demo ends; its data stays in %s\n",
+           demo->dir);
+    return demo->failed ? CLI_FAILED : CLI_OK;
 }
 
 static void stop_all(struct demo *demo, const sigset_t *signals)
@@ -338,7 +351,7 @@ int cmd_demo(int argc, char **argv)
         code = start_one(&demo, i);
     if (code == CLI_OK) {
         print_hints(&demo);
-        if (!run_until_asked(&demo, &signals)) code = CLI_FAILED;
+        if (!run_until_asked(&demo, &signals)) code = say_all_ended(&demo);
     }
     stop_all(&demo, &signals);
     return code;

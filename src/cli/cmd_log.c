@@ -116,6 +116,17 @@ static bool is_file(const char *path)
            kind == FILE_KIND_REGULAR;
 }
 
+/* A DataDir may hold no records yet. */
+static bool is_data_dir(const char *path)
+{
+    char topics[4096];
+    enum file_kind kind;
+    int length = snprintf(topics, sizeof(topics), "%s/topics", path);
+    return length < (int)sizeof(topics) &&
+           file_kind(file_system_posix(), topics, &kind, NULL) == STATUS_OK &&
+           kind == FILE_KIND_DIRECTORY;
+}
+
 static int inspect(struct log_options *options, bool dump)
 {
     struct log_inspect_handlers handlers = {dump ? print_batch : NULL, print_fault, options};
@@ -126,6 +137,12 @@ static int inspect(struct log_options *options, bool dump)
                              ? log_inspect_file(fs, options->path, &handlers, &result, &error)
                              : log_verify_directory(fs, options->path, &handlers, &result, &error);
     if (status != STATUS_OK) return cli_fail_text("%s", error.text);
+    if (result.files == 0 && !is_data_dir(options->path)) {
+        return cli_fail_text(
+            "%s: no segment (20 digits and .log) is here or below: name a DataDir, "
+            "a directory in its topics/, or a segment file",
+            options->path);
+    }
     if (!dump) {
         printf("%s: %llu files, %llu batches, %llu records, %lld bytes, %llu faults\n",
                options->path, (unsigned long long)result.files, (unsigned long long)result.batches,
@@ -154,7 +171,8 @@ static int log_verify(int argc, char **argv)
         .parser = parse,
         .args_doc = "PATH",
         .doc = "Checks every byte of a segment file, or of every segment below a directory: CRCs, "
-               "offsets, epochs, digests.\vExit code 1 if a fault was found.\n\n"
+               "offsets, epochs, digests.\vExit code 1 if a fault was found, or if there is "
+               "nothing to check.\n\n"
                "example: moonmq log verify data"};
     struct log_options options = {0};
     cli_parse(&argp, argc, argv, &options);

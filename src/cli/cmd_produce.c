@@ -30,6 +30,7 @@ struct produce_run {
     struct moonmq_client *client;
     struct line_reader reader;
     uint64_t queued, acknowledged, failed, bytes;
+    uint64_t refused; /* of the failed: certainly not there */
     struct moonmq_error first_failure;
     int64_t started_us, progress_at_us;
     bool shows_progress;
@@ -77,6 +78,13 @@ static void show_progress(struct produce_run *run, bool last)
             last ? "\n" : "");
 }
 
+/* The broker looked at it and said no; other errors leave open whether it was taken before. */
+static bool is_refusal(int code)
+{
+    return code == MOONMQ_TOPIC_MISSING || code == MOONMQ_BAD_REQUEST || code == MOONMQ_TOO_LARGE ||
+           code == MOONMQ_TOPIC_FORBIDDEN || code == MOONMQ_NOT_AUTHORIZED;
+}
+
 static void take_delivery(void *context, const struct moonmq_delivery *delivery)
 {
     struct produce_run *run = context;
@@ -84,6 +92,7 @@ static void take_delivery(void *context, const struct moonmq_delivery *delivery)
         run->acknowledged++;
         return;
     }
+    if (is_refusal(delivery->code)) run->refused++;
     if (run->failed++ > 0) return;
     run->first_failure.code = delivery->code;
     snprintf(run->first_failure.text, sizeof(run->first_failure.text), "%s", delivery->text);
@@ -175,6 +184,18 @@ static int drain(struct produce_run *run)
     return CLI_OK;
 }
 
+static void tell_counts(const struct produce_run *run)
+{
+    unsigned long long acknowledged = run->acknowledged, refused = run->refused;
+    unsigned long long unknown = run->queued - run->acknowledged - run->refused;
+    if (unknown > 0) {
+        cli_fail_text("acknowledged: %llu; refused: %llu; sent, and may or may not be there: %llu",
+                      acknowledged, refused, unknown);
+    } else {
+        cli_fail_text("acknowledged: %llu; refused: %llu", acknowledged, refused);
+    }
+}
+
 static int summarize(struct produce_run *run, int exit_code)
 {
     show_progress(run, true);
@@ -183,10 +204,7 @@ static int summarize(struct produce_run *run, int exit_code)
         exit_code = CLI_FAILED;
     }
     if (exit_code != CLI_OK) {
-        cli_fail_text("%llu records were acknowledged; %llu more were sent and may or may not be "
-                      "there",
-                      (unsigned long long)run->acknowledged,
-                      (unsigned long long)(run->queued - run->acknowledged));
+        tell_counts(run);
     }
     if (run->arguments->common.format == CLI_FORMAT_JSON) {
         output_json(json_pack("{s:s, s:I, s:I, s:f}", "topic", run->arguments->topic,

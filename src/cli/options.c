@@ -9,7 +9,7 @@
 
 #define BOOTSTRAP_DEFAULT  "127.0.0.1:9092"
 #define TIMEOUT_MS_DEFAULT 60000
-/* How long a command looks for a first leader: an election takes less. */
+/* How long a command looks for a first leader unless --timeout says so: an election takes less. */
 #define CONNECT_MS_MAX 3000
 
 enum option_key { KEY_USER = 0x100, KEY_PASSWORD, KEY_USAGE };
@@ -20,7 +20,8 @@ static const struct argp_option option_table[] = {
     {"user", KEY_USER, "NAME", 0, "Log in as NAME (default $MOONMQ_USER)", 90},
     {"password", KEY_PASSWORD, "TEXT", 0,
      "Password; others can see it in the list of processes: better set $MOONMQ_PASSWORD", 90},
-    {"timeout", 'T', "SECONDS", 0, "Give up after so long without an answer (default 60)", 90},
+    {"timeout", 'T', "SECONDS", 0,
+     "Give up after so long without an answer (default 60; a first leader is looked for 3)", 90},
     {"format", 'F', "text|json", 0, "How to print (default text)", 90},
     {"help", 'h', NULL, 0, "Print this help", 99},
     {"usage", KEY_USAGE, NULL, OPTION_HIDDEN, NULL, 99},
@@ -64,7 +65,10 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     case 'b': set_bootstrap(options, argument, state); return 0;
     case KEY_USER: options->user = argument; return 0;
     case KEY_PASSWORD: options->password = argument; return 0;
-    case 'T': options->timeout_ms = cli_parse_seconds(state, "--timeout", argument); return 0;
+    case 'T':
+        options->timeout_ms = cli_parse_seconds(state, "--timeout", argument);
+        options->has_timeout = true;
+        return 0;
     case 'F':
         if (strcmp(argument, "json") == 0) {
             options->format = CLI_FORMAT_JSON;
@@ -145,7 +149,9 @@ void cli_client_options(const struct cli_options *options, bool reconnect,
     out->password = options->password;
     out->client_name = "moonmq";
     out->client_version = MOONMQ_VERSION;
-    out->connect_ms_max = CONNECT_MS_MAX;
+    out->connect_ms_max = options->has_timeout ? options->timeout_ms : CONNECT_MS_MAX;
+    if (out->connect_timeout_ms > options->timeout_ms)
+        out->connect_timeout_ms = options->timeout_ms;
     out->request_timeout_ms = options->timeout_ms;
     if (reconnect) out->reconnect_ms_max = options->timeout_ms;
 }
@@ -195,8 +201,8 @@ int cli_fail(const struct moonmq_error *error, const char *subject)
 {
     /* What was printed so far belongs above the error. */
     fflush(stdout);
-    fprintf(stderr, "%s: %s%s%s\n", program_name, subject == NULL ? "" : subject,
-            subject == NULL ? "" : ": ",
+    bool named = subject != NULL && subject[0] != '\0';
+    fprintf(stderr, "%s: %s%s%s\n", program_name, named ? subject : "", named ? ": " : "",
             error->text[0] == '\0' ? moonmq_code_text(error->code) : error->text);
     const char *mend = mend_of(error);
     if (mend != NULL) fprintf(stderr, "  %s\n", mend);

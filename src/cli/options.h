@@ -21,6 +21,7 @@ struct cli_options {
     enum cli_format format;
     const char *user, *password;
     int timeout_ms;
+    bool has_timeout; /* it was asked for */
 };
 
 /* For struct argp's children: { &cli_options_argp, 0, NULL, 0 }, with

@@ -1,0 +1,101 @@
+"""What the commands say when something is not as it was meant: one clear line, and an exit code that scripts can use."""
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+import clients
+from group import PORT_SOURCE, moonmq_binary, wait_for
+
+
+@pytest.fixture
+def run(single):
+    def command(*arguments, lines="", bootstrap=None):
+        return subprocess.run([str(moonmq_binary()), *arguments], input=lines, capture_output=True, text=True,
+                              timeout=60, check=False,
+                              env={**os.environ, "MOONMQ_BOOTSTRAP": bootstrap or single.bootstrap})
+    return command
+
+
+def test_verifying_a_directory_without_segments_names_what_was_expected(run, tmp_path):
+    answer = run("log", "verify", str(tmp_path))
+    assert answer.returncode == 1 and "name a DataDir" in answer.stderr and not answer.stdout
+
+
+def test_verifying_a_data_directory_without_records_finds_no_fault(run, single):
+    assert single.brokers[0].terminate() == 0
+    answer = run("log", "verify", str(single.brokers[0].data_dir))
+    assert answer.returncode == 0 and "0 faults" in answer.stdout
+
+
+@pytest.mark.parametrize("more", [(), ("--until-end",), ("--partition", "0"), ("--format", "json")])
+def test_reading_from_beyond_the_end_names_the_offsets_there_are(run, single, more):
+    clients.create_topic(single.bootstrap, "t")
+    clients.produce(single.bootstrap, "t", [b"x"] * 10)
+    answer = run("consume", "t", "--from", "11", *more)
+    assert answer.returncode == 1
+    assert "t: offset 11 is beyond the end: partition 0 has offsets from 0, and the next one will be 10" in answer.stderr
+    assert run("consume", "t", "--from", "10", "--until-end").returncode == 0
+
+
+def test_reading_from_an_offset_that_only_some_partitions_have(run, single):
+    clients.create_topic(single.bootstrap, "t", 2)
+    clients.produce(single.bootstrap, "t", [b"long"] * 10, partition=0)
+    clients.produce(single.bootstrap, "t", [b"short"] * 3, partition=1)
+    answer = run("consume", "t", "--from", "8", "--until-end")
+    assert (answer.returncode, answer.stdout) == (0, "long\nlong\n")
+
+
+def test_producing_to_a_missing_topic_leaves_no_doubt(run):
+    answer = run("produce", "nope", lines="a\nb\n")
+    assert answer.returncode == 1
+    assert "no topic nope" in answer.stderr and "may or may not" not in answer.stderr
+
+
+def test_an_empty_group_or_topic_is_named_as_such(run):
+    assert "--group is empty" in run("consume", "t", "--group", "").stderr
+    assert ": : " not in run("consume", "").stderr
+
+
+@pytest.mark.parametrize("command", [("topic", "create", "x"), ("topic", "list"), ("consume", "x"), ("produce", "x"),
+                                     ("leader", "transfer")])
+def test_commands_give_up_after_their_time_when_no_broker_is_there(run, command):
+    began = time.monotonic()
+    answer = run(*command, "--timeout", "0.5", bootstrap=f"127.0.0.1:{PORT_SOURCE.take()}")
+    assert answer.returncode == 1 and "refused" in answer.stderr
+    assert time.monotonic() - began < 2.5
+
+
+@pytest.mark.parametrize("bench, takes, not_taken", [
+    ("produce", ["--batch", "--window", "--rate"], ["--seconds", "--transfer-every"]),
+    ("consume", ["--topic", "--records"], ["--size", "--window", "--partitions", "--seconds"]),
+    ("failover", ["--rate", "--seconds", "--transfer-every"], ["--records", "--batch"]),
+])
+def test_a_benchmark_offers_what_it_takes(run, bench, takes, not_taken):
+    text = run("bench", bench, "--help").stdout
+    assert all(option in text for option in takes) and not any(option in text for option in not_taken)
+
+
+def test_a_demo_whose_replicas_were_all_stopped_says_so(tmp_path):
+    """Each was asked to stop, none has failed: no talk of taken ports, and no failure."""
+    demo = subprocess.Popen([str(moonmq_binary()), "demo", "--dir", str(tmp_path), "--port-shift", str(demo_shift())],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        pids = [tmp_path / f"replica-{i}.pid" for i in (1, 2, 3)]
+        wait_for(lambda: all((tmp_path / f"replica-{i}.log").exists() and
+                             "listening" in (tmp_path / f"replica-{i}.log").read_text() for i in (1, 2, 3)),
+                 "the demo is up")
+        for pid in pids:
+            os.kill(int(pid.read_text()), signal.SIGTERM)
+        text, _ = demo.communicate(timeout=60)
+    finally:
+        demo.kill()
+    assert demo.returncode == 0, text
+    assert text.count("was stopped") == 3 and "all replicas were stopped" in text and "port is taken" not in text
+
+
+def demo_shift():
+    """So that the demo's ports are in this process's range."""
+    return PORT_SOURCE.take() - 9090
