@@ -7,6 +7,8 @@
 #include "base/crc32c.h"
 #include "log/inspect.h"
 #include "record/batch.h"
+#include "sim/checker_survivors.h"
+#include "sim/history_keyed.h"
 #include "sim/history_transactions.h"
 
 #define DECOMPRESSED_MAX (16u << 20)
@@ -24,6 +26,9 @@ struct file_reading {
     int node;
     struct history_log *log;
     struct history_reading *judge; /* the leader's copy: against the history; else NULL */
+    struct history_map *map;       /* the same, of a log with keys */
+    bool compacted;
+    struct survivors survivors; /* of a compacted log, in place of `batches` */
     int64_t start, high_watermark;
     struct batch_seen *batches;
     size_t count, capacity;
@@ -60,11 +65,34 @@ static void judge_records(struct file_reading *reading, const struct log_inspect
     record_iterator_deinit(&iterator);
 }
 
+static void judge_keys(struct file_reading *reading, const struct log_inspect_batch *batch)
+{
+    struct record_iterator iterator;
+    struct record record;
+    struct error error;
+    if (record_iterator_init(&iterator, batch->data, batch->header.batch_bytes, DECOMPRESSED_MAX,
+                             &error) != STATUS_OK) {
+        sim_verdict_fail(reading->verdict, "I1", "%s/%d: %s", reading->log->topic,
+                         reading->log->partition, error.text);
+        return;
+    }
+    while (record_iterator_next(&iterator, &record, &error) == STATUS_OK) {
+        if (record.offset < reading->start || record.offset >= reading->high_watermark) continue;
+        history_map_record(&reading->workload->history, reading->map, &record);
+    }
+    record_iterator_deinit(&iterator);
+}
+
 static bool see_batch(void *context, const struct log_inspect_batch *batch)
 {
     struct file_reading *reading = context;
     int64_t last = batch_last_offset(&batch->header);
     if (last < reading->start || batch->header.base_offset >= reading->high_watermark) return true;
+    if (reading->map != NULL) judge_keys(reading, batch);
+    if (reading->compacted) {
+        survivors_batch(&reading->survivors, batch);
+        return true;
+    }
     if (reading->count == reading->capacity) {
         reading->capacity = reading->capacity == 0 ? 64 : 2 * reading->capacity;
         reading->batches =
@@ -97,8 +125,10 @@ static void read_files(struct file_reading *reading)
     enum file_kind kind;
     snprintf(path, sizeof(path), SIM_DATA_DIR "/topics/%s/%d", reading->log->topic,
              reading->log->partition);
+    survivors_begin(&reading->survivors, reading->start, reading->high_watermark);
     if (file_kind(fs, path, &kind, &error) == STATUS_NOT_FOUND) return; /* nothing was written */
     enum status status = log_verify_directory(fs, path, &handlers, &result, &error);
+    survivors_end(&reading->survivors);
     if (status == STATUS_OK) return;
     reading->faulty = true;
     snprintf(reading->fault, sizeof(reading->fault), "%.80s: %.160s", path, error.text);
@@ -108,6 +138,15 @@ static void compare(const struct file_reading *leader, const struct file_reading
 {
     size_t a = 0, b = 0;
     int64_t from = leader->start > other->start ? leader->start : other->start;
+    if (leader->compacted) {
+        int64_t offset = survivors_difference(&leader->survivors, &other->survivors, from);
+        if (offset >= 0)
+            sim_verdict_fail(leader->verdict, "I11",
+                             "%s/%d: a key whose last record is at %lld differs on nodes %d and %d",
+                             leader->log->topic, leader->log->partition, (long long)offset,
+                             leader->node + 1, other->node + 1);
+        return;
+    }
     while (a < leader->count && leader->batches[a].last_offset < from)
         a++;
     while (b < other->count && other->batches[b].last_offset < from)
@@ -142,8 +181,15 @@ static bool prepare(struct file_reading *reading, struct sim_workload *workload,
         .log = log,
         .start = partition_log_start(partition),
         .high_watermark = partition_high_watermark(partition),
+        .compacted = topic_settings_of(topic)->compacted,
     };
     return true;
+}
+
+static void reading_free(struct file_reading *reading)
+{
+    sim_release(reading->batches);
+    survivors_free(&reading->survivors);
 }
 
 static void judge_log(struct sim_workload *workload, struct sim_verdict *verdict,
@@ -152,14 +198,20 @@ static void judge_log(struct sim_workload *workload, struct sim_verdict *verdict
     struct history_log *log = &workload->history.logs[log_index];
     struct file_reading mine, theirs;
     struct history_reading judge;
-    bool data = strncmp(log->topic, "__", 2) != 0;
+    struct history_map map;
+    bool data = strncmp(log->topic, "__", 2) != 0 && !log->compacted;
     if (log->dropped || !prepare(&mine, workload, verdict, log, leader)) return;
     if (data) {
         history_reading_begin(&workload->history, &judge, log_index, mine.start);
         mine.judge = &judge;
     }
+    if (log->compacted) {
+        history_map_begin(&workload->history, &map, log_index, log->key_writer, log->key_count);
+        mine.map = &map;
+    }
     read_files(&mine);
     if (data) history_reading_end(&workload->history, &judge);
+    if (log->compacted) history_map_end(&workload->history, &map);
     if (mine.faulty && (excused & 1u << leader) == 0)
         sim_verdict_fail(verdict, "I11", "leader %d: %s", leader + 1, mine.fault);
     for (int i = 0; i < workload->group->node_count; i++) {
@@ -170,9 +222,9 @@ static void judge_log(struct sim_workload *workload, struct sim_verdict *verdict
             sim_verdict_fail(verdict, "I11", "node %d: %s", i + 1, theirs.fault);
         /* Damage that nobody has read since it was done is no news to anybody yet. */
         if (!theirs.faulty && !mine.faulty) compare(&mine, &theirs);
-        sim_release(theirs.batches);
+        reading_free(&theirs);
     }
-    sim_release(mine.batches);
+    reading_free(&mine);
 }
 
 void sim_files_judge(struct sim_workload *workload, struct sim_verdict *verdict, int leader,

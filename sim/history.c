@@ -135,8 +135,8 @@ static history_id parse_value(struct history *history, struct slice value)
     return id;
 }
 
-static void observe(struct history *history, uint32_t log_index, int64_t offset, history_id id,
-                    const char *how)
+void history_observe(struct history *history, uint32_t log_index, int64_t offset, history_id id,
+                     const char *how)
 {
     struct history_log *log = &history->logs[log_index];
     struct history_record *record = history_record(history, id);
@@ -192,7 +192,7 @@ void history_told(struct history *history, history_id first, uint32_t count,
         case HISTORY_OK:
             history->acknowledged++;
             if (record->durable)
-                observe(history, record->log, base_offset + i, first + i, "acknowledged");
+                history_observe(history, record->log, base_offset + i, first + i, "acknowledged");
             break;
         case HISTORY_NO: history->refused++; break;
         case HISTORY_UNKNOWN: history->unknown++; break;
@@ -230,7 +230,7 @@ history_id history_read_value(struct history *history, uint32_t log, int64_t off
 {
     history_id id = judge_value(history, log, offset, value);
     history->read++;
-    if (id != HISTORY_NOTHING) observe(history, log, offset, id, "read");
+    if (id != HISTORY_NOTHING) history_observe(history, log, offset, id, "read");
     return id;
 }
 

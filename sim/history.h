@@ -32,11 +32,13 @@ struct history_record {
     int64_t offset; /* where it was acknowledged or seen; -1: nowhere */
     uint32_t log;
     uint32_t transaction; /* history_transactions.h; 0: none */
+    uint16_t key;         /* history_keyed.h; 0: none */
     uint16_t value_bytes;
     uint8_t outcome;
-    uint8_t delivered; /* to these committed readers, bits */
-    bool durable;      /* acks=all */
-    bool found;        /* by the final reading */
+    uint8_t delivered;  /* to these committed readers, bits */
+    bool durable : 1;   /* acks=all */
+    bool found : 1;     /* by the final reading */
+    bool tombstone : 1; /* its value is null */
 };
 
 struct history_writer {
@@ -56,6 +58,9 @@ struct history_log {
     int64_t committed; /* one past the highest offset acknowledged or read */
     int64_t start;     /* highest log start seen */
     uint8_t readers;   /* committed readers of it, bits */
+    bool compacted;    /* only the newest record of each key need be there: history_keyed.h */
+    uint16_t key_count;
+    uint32_t key_writer;
 };
 
 struct history_transaction;
@@ -111,6 +116,10 @@ struct history_producer_seen {
     int64_t producer_id;
     int16_t epoch;
 };
+
+/* A consumer was given this record there. */
+void history_observe(struct history *history, uint32_t log, int64_t offset, history_id id,
+                     const char *how);
 
 /* The final reading of a log that nothing changes any more: begin, each batch and its records (or
  * the marker it is) in order, end. */

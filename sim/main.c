@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "sim/run.h"
 #include "sim/scenario.h"
 
@@ -59,6 +60,27 @@ static uint64_t parse_kinds(const char *text, struct argp_state *state)
     return kinds;
 }
 
+static const char *const domain_names[] = {"transactions", "groups", "compaction"};
+
+static uint32_t parse_domains(const char *text, struct argp_state *state)
+{
+    char copy[256];
+    uint32_t domains = SIM_DOMAINS_CHOSEN;
+    char *position = NULL;
+    snprintf(copy, sizeof(copy), "%s", text);
+    if (strcmp(copy, "all") == 0) return domains | SIM_DOMAINS_ALL;
+    if (strcmp(copy, "none") == 0) return domains;
+    for (char *name = strtok_r(copy, ",", &position); name != NULL;
+         name = strtok_r(NULL, ",", &position)) {
+        size_t i = 0;
+        while (i < ARRAY_COUNT(domain_names) && strcmp(domain_names[i], name) != 0)
+            i++;
+        if (i == ARRAY_COUNT(domain_names)) argp_error(state, "no domain is called %s", name);
+        domains |= 1u << i;
+    }
+    return domains;
+}
+
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
     struct settings *settings = state->input;
@@ -74,6 +96,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     case 't': settings->run.trace = true; break;
     case 'u': settings->run.until_us = (int64_t)(strtod(argument, NULL) * 1e6); break;
     case 'o': settings->run.only = parse_kinds(argument, state); break;
+    case 'd': settings->run.domains = parse_domains(argument, state); break;
     case 'w': settings->run.without = parse_kinds(argument, state); break;
     case 'k': settings->keep_going = true; break;
     case 'x': settings->shrink = true; break;
@@ -97,6 +120,10 @@ static const struct argp_option option_table[] = {
     {"until", 'u', "SECONDS", 0, "stop at this virtual time", 0},
     {"only", 'o', "FAULTS", 0, "these faults instead of the drawn ones, comma separated", 0},
     {"without", 'w', "FAULTS", 0, "none of these faults", 0},
+    {"domains", 'd', "DOMAINS", 0,
+     "clients of transactions, groups, compaction, comma separated, all or none, instead of the "
+     "drawn ones",
+     0},
     {"scenario", 'c', "NAME", 0, "a script instead of random faults", 0},
     {"keep-going", 'k', NULL, 0, "do not stop at the first failing seed", 0},
     {"shrink", 'x', NULL, 0, "drop fault kinds from a failing seed while it still fails", 0},
@@ -152,11 +179,24 @@ static _Noreturn void run_child(const struct settings *settings, uint64_t first,
 
 /* The parent. */
 
+static void print_domains(uint32_t domains)
+{
+    if ((domains & SIM_DOMAINS_CHOSEN) == 0) return;
+    printf(" --domains %s", (domains & SIM_DOMAINS_ALL) == 0 ? "none" : "");
+    bool more = false;
+    for (size_t i = 0; i < ARRAY_COUNT(domain_names); i++) {
+        if ((domains & 1u << i) == 0) continue;
+        printf("%s%s", more ? "," : "", domain_names[i]);
+        more = true;
+    }
+}
+
 static void print_replay(const struct settings *settings, uint64_t seed, int64_t failed_us)
 {
     printf("  replay: moonmq-sim --seed %llu", (unsigned long long)seed);
     if (settings->run.mutant != 0) printf(" --mutant %d", settings->run.mutant);
     if (settings->run.scenario != NULL) printf(" --scenario %s", settings->run.scenario);
+    print_domains(settings->run.domains);
     if (failed_us > 0) printf(" --until %.3f", (double)failed_us / 1e6 + 0.001);
     printf(" --trace\n");
 }
@@ -307,7 +347,7 @@ static void run_seeds(const struct settings *settings, struct totals *totals)
 static void print_coverage(const struct totals *totals)
 {
     static const char *const requests[SIM_REQUEST_KIND_COUNT] = {
-        "produce", "idempotent", "fetch", "list", "commit", "committed", "admin"};
+        "produce", "idempotent", "fetch", "list", "commit", "committed", "admin", "keyed"};
     int empty = 0;
     printf("requests sent while a fault was in force:\n%12s", "");
     for (int request = 0; request < SIM_REQUEST_KIND_COUNT; request++)

@@ -60,8 +60,17 @@ static void draw_group(struct sim_run *run, const char *scenario)
     run->group.context = run;
 }
 
-static void draw_workload(struct sim_run *run, const char *scenario)
+/* From a stream of its own: with the same seed, everything else is drawn as it is without. */
+static uint32_t draw_domains(uint64_t seed)
 {
+    struct random random;
+    random_seed(&random, seed ^ UINT64_C(0x736565642d646f6d));
+    return random_below(&random, 4) == 0 ? SIM_COMPACTION : 0;
+}
+
+static void draw_workload(struct sim_run *run, const struct sim_run_options *given)
+{
+    const char *scenario = given->scenario;
     struct random *random = &run->random;
     bool busy = random_below(random, 10) == 0;
     struct sim_workload_options options = {
@@ -81,7 +90,9 @@ static void draw_workload(struct sim_run *run, const char *scenario)
         .idle_spells = random_below(random, 3) == 0,
         .retention_bytes = random_below(random, 4) == 0 ? 60000 : 0,
     };
+    if (scenario == NULL) options.domains = draw_domains(given->seed);
     if (scenario != NULL) sim_scenario_prepare(scenario, &run->group, &options);
+    if (given->domains != 0) options.domains = given->domains & SIM_DOMAINS_ALL;
     sim_workload_init(&run->workload, &run->group, &run->verdict, &options, random_u64(random));
 }
 
@@ -209,7 +220,7 @@ void sim_run(const struct sim_run_options *options, struct sim_run_result *resul
     log_set_sink(log_line, run);
     log_set_level(options->trace ? LOG_DEBUG : LOG_ERROR);
     draw_group(run, options->scenario);
-    draw_workload(run, options->scenario);
+    draw_workload(run, options);
     run->checker = sim_checker_new(&run->workload, &run->verdict);
     sim_faults_init(&run->faults, &run->workload, run->checker, random_u64(&run->random),
                     options->only, options->without);

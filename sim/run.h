@@ -9,11 +9,14 @@
 
 #include "sim/faults.h"
 
+#define SIM_DOMAINS_CHOSEN 0x80000000u
+
 struct sim_run_options {
     uint64_t seed;
     bool trace;
     int mutant;             /* 0: none */
     uint64_t only, without; /* fault kinds, bits; 0: as drawn */
+    uint32_t domains;       /* these and SIM_DOMAINS_CHOSEN; 0: as drawn */
     int64_t until_us;       /* stop there; 0: run to the end */
     const char *scenario;   /* scenario.h; NULL: random faults */
 };

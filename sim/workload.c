@@ -5,6 +5,8 @@
 
 #include "base/assert.h"
 
+#define DOMAIN_SEED UINT64_C(0x646f6d61696e)
+
 void sim_workload_init(struct sim_workload *workload, struct sim_group *group,
                        struct sim_verdict *verdict, const struct sim_workload_options *options,
                        uint64_t seed)
@@ -34,6 +36,10 @@ void sim_workload_init(struct sim_workload *workload, struct sim_group *group,
             sim_producer_new(workload, client++, true, ACKS_ALL);
     for (int i = 0; i < options->consumers; i++)
         workload->consumers[workload->consumer_count++] = sim_consumer_new(workload, client++);
+    random_seed(&workload->domain_random, seed ^ DOMAIN_SEED);
+    if (options->domains != 0) workload->founder = sim_founder_new(workload, client++);
+    if ((options->domains & SIM_COMPACTION) != 0)
+        workload->keeper = sim_keeper_new(workload, client++);
     ASSERT(client <= SIM_CLIENTS_MAX);
 }
 
@@ -46,6 +52,8 @@ void sim_workload_deinit(struct sim_workload *workload)
         sim_consumer_free(workload->consumers[i]);
     if (workload->committer != NULL) sim_committer_free(workload->committer);
     sim_churner_free(workload->churner);
+    if (workload->founder != NULL) sim_founder_free(workload->founder);
+    if (workload->keeper != NULL) sim_keeper_free(workload->keeper);
     history_deinit(&workload->history);
 }
 
@@ -61,6 +69,37 @@ void sim_workload_topics_ready(struct sim_workload *workload)
     for (int i = 0; i < workload->consumer_count; i++)
         sim_consumer_start(workload->consumers[i]);
     if (workload->committer != NULL) sim_committer_start(workload->committer);
+    if (workload->founder != NULL) sim_founder_start(workload->founder);
+}
+
+void sim_workload_domains_ready(struct sim_workload *workload)
+{
+    if (workload->keeper != NULL) sim_keeper_start(workload->keeper);
+}
+
+struct sim_topic *sim_workload_add_topic(struct sim_workload *workload, const char *name,
+                                         uint32_t partitions)
+{
+    ASSERT(workload->domain_topic_count < SIM_DOMAIN_TOPICS_MAX);
+    struct sim_topic *topic = &workload->domain_topics[workload->domain_topic_count++];
+    snprintf(topic->name, sizeof(topic->name), "%s", name);
+    topic->partitions = partitions;
+    return topic;
+}
+
+void sim_topic_change_text(struct sim_topic *topic, const char *name, const char *value)
+{
+    ASSERT(topic->change_count < SIM_TOPIC_CHANGES_MAX);
+    topic->change_names[topic->change_count] = name;
+    snprintf(topic->change_values[topic->change_count++], sizeof(topic->change_values[0]), "%s",
+             value);
+}
+
+void sim_topic_change(struct sim_topic *topic, const char *name, int64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%lld", (long long)value);
+    sim_topic_change_text(topic, name, text);
 }
 
 void sim_workload_drain(struct sim_workload *workload)
@@ -88,6 +127,14 @@ bool sim_workload_drained(const struct sim_workload *workload, char *why, size_t
     }
     if (!sim_churner_drained(workload->churner)) {
         snprintf(why, why_bytes, "an admin request waits for an answer");
+        return false;
+    }
+    if (workload->founder != NULL && !sim_founder_is_done(workload->founder)) {
+        snprintf(why, why_bytes, "topics of the domains were never created");
+        return false;
+    }
+    if (workload->keeper != NULL && !sim_keeper_drained(workload->keeper)) {
+        snprintf(why, why_bytes, "the keeper of keys waits for an answer");
         return false;
     }
     return true;

@@ -1,17 +1,25 @@
 /* workload.h: what the virtual clients do, all at once: producers (plain, idempotent), consumers,
- * a committer of offsets, and one who creates, grows, alters, deletes and recreates topics.
+ * a committer of offsets, and one who creates, grows, alters, deletes and recreates topics; in some
+ * runs also those of a domain: transactions, groups, compaction.
  *
- * Topics "data0" … exist for the whole run; "churn0" … come and go. Clients learn the leader from
- * answers, retry as real ones do, and tell the history what they were told.                     */
+ * Topics "data0" … exist for the whole run; "churn0" … come and go; each domain has topics of its
+ * own, made when the data topics are there. Clients learn the leader from answers, retry as real
+ * ones do, and tell the history what they were told. The clients of the domains draw from a stream
+ * of their own: what the others do in a seed does not hang on them.                             */
 #ifndef MOONMQ_SIM_WORKLOAD_H
 #define MOONMQ_SIM_WORKLOAD_H
 
 #include "sim/history.h"
 #include "sim/sim_client.h"
 
-#define SIM_DATA_TOPICS_MAX 3
-#define SIM_CHURN_TOPICS    2
-#define SIM_PARTITIONS_MAX  3
+#define SIM_DATA_TOPICS_MAX   3
+#define SIM_CHURN_TOPICS      2
+#define SIM_PARTITIONS_MAX    3
+#define SIM_DOMAIN_TOPICS_MAX 6
+#define SIM_TOPIC_CHANGES_MAX 6
+
+/* Kinds of clients that only some runs have: bits. */
+enum sim_domain { SIM_TRANSACTIONS = 1, SIM_GROUPS = 2, SIM_COMPACTION = 4, SIM_DOMAINS_ALL = 7 };
 
 enum sim_request_kind {
     SIM_REQUEST_PRODUCE,
@@ -21,6 +29,7 @@ enum sim_request_kind {
     SIM_REQUEST_COMMIT,
     SIM_REQUEST_FETCH_COMMITTED,
     SIM_REQUEST_ADMIN,
+    SIM_REQUEST_KEYED,
     SIM_REQUEST_KIND_COUNT
 };
 #define SIM_FAULT_COLUMNS 48
@@ -35,6 +44,7 @@ struct sim_workload_options {
     bool weak_acks; /* some plain producers ask for acks=leader */
     bool idle_spells;
     int64_t retention_bytes; /* of the last data topic; 0: none */
+    uint32_t domains;        /* enum sim_domain */
 };
 
 struct sim_topic {
@@ -43,8 +53,14 @@ struct sim_topic {
     struct uuid uid;
     uint32_t partitions;
     int32_t epoch; /* of the leader that acknowledged it */
+    /* of a domain's topic: what it is created with */
+    const char *change_names[SIM_TOPIC_CHANGES_MAX];
+    char change_values[SIM_TOPIC_CHANGES_MAX][24];
+    uint32_t change_count;
 };
 
+struct sim_founder;
+struct sim_keeper;
 struct sim_producer;
 struct sim_consumer;
 struct sim_committer;
@@ -66,6 +82,11 @@ struct sim_workload {
     struct sim_committer *committer;
     struct sim_churner *churner;
     int producer_count, consumer_count;
+    struct random domain_random;
+    struct sim_topic domain_topics[SIM_DOMAIN_TOPICS_MAX];
+    int domain_topic_count;
+    struct sim_founder *founder; /* NULL: no domain */
+    struct sim_keeper *keeper;   /* NULL: no compaction */
     uint64_t admin_acknowledged; /* changes of churn topics */
     uint64_t active_faults;      /* bits, set by faults.c */
     /* Requests sent while a fault was active, for the coverage table; the last column: none was. */
@@ -84,6 +105,13 @@ bool sim_workload_drained(const struct sim_workload *workload, char *why, size_t
 
 /* The churner: all data topics are there. */
 void sim_workload_topics_ready(struct sim_workload *workload);
+/* The founder: so are those of the domains. */
+void sim_workload_domains_ready(struct sim_workload *workload);
+/* A domain's topic to be made; valid for the whole run. */
+struct sim_topic *sim_workload_add_topic(struct sim_workload *workload, const char *name,
+                                         uint32_t partitions);
+void sim_topic_change(struct sim_topic *topic, const char *name, int64_t value);
+void sim_topic_change_text(struct sim_topic *topic, const char *name, const char *value);
 void sim_workload_count(struct sim_workload *workload, enum sim_request_kind kind);
 int64_t sim_workload_pause_us(struct sim_workload *workload);
 /* Inside a process: the partition, checked against what was acknowledged about its topic; NULL with
@@ -115,6 +143,18 @@ struct sim_churner *sim_churner_new(struct sim_workload *workload, int client);
 void sim_churner_start(struct sim_churner *churner);
 void sim_churner_free(struct sim_churner *churner);
 bool sim_churner_drained(const struct sim_churner *churner);
+/* Writes keys over and over into a compacted topic, and reads them: keeper.c. */
+struct sim_keeper *sim_keeper_new(struct sim_workload *workload, int client);
+void sim_keeper_start(struct sim_keeper *keeper);
+void sim_keeper_free(struct sim_keeper *keeper);
+bool sim_keeper_drained(const struct sim_keeper *keeper);
+
+/* Makes the topics of the domains. */
+struct sim_founder *sim_founder_new(struct sim_workload *workload, int client);
+void sim_founder_start(struct sim_founder *founder);
+void sim_founder_free(struct sim_founder *founder);
+bool sim_founder_is_done(const struct sim_founder *founder);
+
 /* What must (not) be in a catalog that applied everything; false stops. Called at the end. */
 void sim_churner_check_catalog(struct sim_churner *churner, struct sim_node *node);
 

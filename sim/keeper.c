@@ -1,0 +1,412 @@
+/* keeper.c: writes the keys of a compacted topic over and over, deletes some, and reads the whole
+ * again and again: each key's newest value is there, and no older one (I19).
+ *
+ * One batch at a time, sent under its sequence until it is acknowledged. A reading goes from the
+ * start of the log to the end of what was acknowledged or read before it began; one that takes too
+ * long is given up, as tombstones stay for a limited time only.                                 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "broker/fetch.h"
+#include "sim/history_keyed.h"
+#include "sim/workload.h"
+
+#define TIMEOUT_US       6000000
+#define ACK_TIMEOUT_US   5000000
+#define MAX_WAIT_US      200000
+#define BYTES_MAX        (64 * 1024)
+#define RETRY_US         40000
+#define PAUSE_US_MAX     1500000
+#define READING_US_MAX   15000000 /* tombstones stay longer than that */
+#define DECOMPRESSED_MAX (1u << 20)
+
+struct sim_keeper {
+    struct sim_workload *workload;
+    int client;
+    struct sim_topic *topic;
+    uint32_t writer, log;
+    uint16_t key_count;
+    struct sim_leader_guess guess;
+    struct sim_event write_wake, read_wake;
+    int64_t producer_id; /* -1: none yet */
+    int32_t next_sequence;
+    bool writing; /* a request is out */
+    history_id first;
+    uint32_t records; /* of the batch that is not acknowledged yet; 0: none */
+    bool reading;     /* a request is out */
+    bool has_map;
+    struct history_map map;
+    int64_t position, end; /* of the reading; position -1: the start is not known yet */
+    int64_t begun_us;
+};
+
+struct keeper_call {
+    struct sim_call base;
+    struct sim_keeper *keeper;
+    bool asks_id, lists;
+    history_id first;
+    uint32_t records;
+    int64_t producer_id;
+    int32_t sequence;
+    int64_t position;
+    int32_t known_epoch;
+    /* answer */
+    int64_t number; /* producer id, base offset, log start */
+    uint8_t *data;
+    size_t bytes;
+};
+
+struct keeper_at_node {
+    struct produce produce;
+    struct fetch fetch;
+    struct fetch_partition partition;
+    struct offset_lookup lookup;
+    struct keeper_call *call;
+};
+
+static void write_wake(struct sim_event *event);
+static void read_wake(struct sim_event *event);
+
+struct sim_keeper *sim_keeper_new(struct sim_workload *workload, int client)
+{
+    struct sim_keeper *keeper = sim_alloc(sizeof(*keeper));
+    struct random *random = &workload->domain_random;
+    keeper->workload = workload;
+    keeper->client = client;
+    keeper->guess.epoch = -1;
+    keeper->writer = history_add_writer(&workload->history, true);
+    keeper->key_count = (uint16_t)random_between(random, 1, 40);
+    keeper->producer_id = -1;
+    keeper->topic = sim_workload_add_topic(workload, "keyed0", 1);
+    sim_topic_change_text(keeper->topic, "cleanup.policy", "compact");
+    sim_topic_change(keeper->topic, "segment.ms", random_between(random, 200, 4000));
+    sim_topic_change(keeper->topic, "delete.retention.ms", random_between(random, 20000, 40000));
+    sim_topic_change_text(keeper->topic, "min.cleanable.dirty.ratio",
+                          random_below(random, 2) == 0 ? "0.01" : "0.5");
+    sim_event_init(&keeper->write_wake, SIM_EVENT_CLIENT, NULL, write_wake);
+    sim_event_init(&keeper->read_wake, SIM_EVENT_CLIENT, NULL, read_wake);
+    keeper->write_wake.detail = 0xe1000000u;
+    keeper->read_wake.detail = 0xe2000000u;
+    return keeper;
+}
+
+void sim_keeper_free(struct sim_keeper *keeper)
+{
+    struct sim_world *world = keeper->workload->world;
+    sim_world_cancel(world, &keeper->write_wake);
+    sim_world_cancel(world, &keeper->read_wake);
+    history_map_drop(&keeper->map);
+    sim_release(keeper);
+}
+
+void sim_keeper_start(struct sim_keeper *keeper)
+{
+    struct sim_workload *workload = keeper->workload;
+    struct sim_world *world = workload->world;
+    keeper->log = history_find_log(&workload->history, &keeper->topic->uid, 0, keeper->topic->name);
+    struct history_log *log = &workload->history.logs[keeper->log];
+    log->compacted = true;
+    log->key_writer = keeper->writer;
+    log->key_count = keeper->key_count;
+    sim_world_schedule(world, &keeper->write_wake, world->now_us + RETRY_US);
+    sim_world_schedule(world, &keeper->read_wake, world->now_us + PAUSE_US_MAX);
+}
+
+bool sim_keeper_drained(const struct sim_keeper *keeper)
+{
+    return keeper->records == 0 && !keeper->writing && !keeper->reading;
+}
+
+/* Inside the process. */
+
+static struct shared_bytes *build_batch(const struct keeper_call *call)
+{
+    const struct history *history = &call->keeper->workload->history;
+    struct batch_builder builder;
+    struct buffer key, value, header, out;
+    batch_builder_init(&builder);
+    buffer_init(&key, 0);
+    buffer_init(&value, 0);
+    buffer_init(&header, 0);
+    buffer_init(&out, 0);
+    for (uint32_t i = 0; i < call->records; i++) {
+        history_id id = call->first + i;
+        buffer_clear(&key);
+        buffer_clear(&value);
+        buffer_clear(&header);
+        history_write_key(history, id, &key);
+        history_write_header(id, &header);
+        bool tombstone = history_is_tombstone(history, id);
+        if (!tombstone) history_write_value(history, id, &value);
+        batch_builder_add(
+            &builder, SIM_WALL_START_MS + (int64_t)(id & 0xffffff), buffer_slice(&key),
+            tombstone ? (struct slice){NULL, 0} : buffer_slice(&value), 1, buffer_slice(&header));
+    }
+    struct batch_build_options options = BATCH_BUILD_PLAIN;
+    options.producer_id = call->producer_id;
+    options.producer_epoch = 0;
+    options.base_sequence = call->sequence;
+    struct error error;
+    enum status status = batch_builder_finish(&builder, &options, &out, &error);
+    ASSERT(status == STATUS_OK);
+    struct shared_bytes *batch = shared_bytes_copy(out.data, out.bytes);
+    buffer_deinit(&out);
+    buffer_deinit(&header);
+    buffer_deinit(&value);
+    buffer_deinit(&key);
+    batch_builder_deinit(&builder);
+    return batch;
+}
+
+static void produce_done(void *context, struct produce *produce)
+{
+    struct keeper_at_node *at_node = context;
+    struct keeper_call *call = at_node->call;
+    call->base.status = produce->status;
+    call->number = produce->base_offset;
+    sim_call_done(&call->base);
+    free(at_node);
+}
+
+static void lookup_done(void *context, struct offset_lookup *lookup)
+{
+    struct keeper_at_node *at_node = context;
+    struct keeper_call *call = at_node->call;
+    call->base.status = lookup->status;
+    call->number = lookup->offset;
+    sim_call_done(&call->base);
+    free(at_node);
+}
+
+static void fetch_done(void *context, struct fetch *fetch)
+{
+    struct keeper_at_node *at_node = context;
+    struct keeper_call *call = at_node->call;
+    const struct fetch_partition *partition = &at_node->partition;
+    call->base.status = partition->status;
+    if (fetch->leadership_lost && call->base.status == STATUS_OK)
+        call->base.status = STATUS_NOT_LEADER;
+    if (call->base.status == STATUS_OK && partition->read.bytes > 0) {
+        call->data = sim_alloc(partition->read.bytes);
+        for (uint32_t i = 0; i < partition->read.piece_count; i++) {
+            const struct log_piece *piece = &partition->read.pieces[i];
+            memcpy(call->data + call->bytes, piece->shared->data + piece->at, piece->bytes);
+            call->bytes += piece->bytes;
+        }
+    }
+    fetch_release(fetch);
+    sim_call_done(&call->base);
+    free(at_node);
+}
+
+static void serve_read(struct keeper_call *call, struct keeper_at_node *at_node,
+                       struct partition *partition)
+{
+    struct broker *broker = call->base.node->broker;
+    if (call->lists) {
+        at_node->lookup = (struct offset_lookup){.partition = partition,
+                                                 .timestamp_ms = -2,
+                                                 .current_epoch = call->known_epoch,
+                                                 .done = lookup_done,
+                                                 .context = at_node};
+        broker_lookup_offset(broker, &at_node->lookup);
+        return;
+    }
+    at_node->partition = (struct fetch_partition){.partition = partition,
+                                                  .offset = call->position,
+                                                  .bytes_max = BYTES_MAX,
+                                                  .current_epoch = call->known_epoch,
+                                                  .last_fetched_epoch = -1};
+    at_node->fetch = (struct fetch){.partitions = &at_node->partition,
+                                    .partition_count = 1,
+                                    .max_wait_us = MAX_WAIT_US,
+                                    .bytes_min = 1,
+                                    .bytes_max = BYTES_MAX,
+                                    .done = fetch_done,
+                                    .context = at_node};
+    broker_fetch(broker, &at_node->fetch);
+}
+
+static void serve_keeper(struct sim_call *base)
+{
+    struct keeper_call *call = (struct keeper_call *)base;
+    struct sim_workload *workload = call->keeper->workload;
+    struct broker *broker = base->node->broker;
+    struct partition *partition = NULL;
+    base->status = broker_check_serving(broker);
+    if (base->status == STATUS_OK && call->asks_id) {
+        base->status = broker_new_producer_id(broker, &call->number);
+        sim_call_done(base);
+        return;
+    }
+    if (base->status == STATUS_OK)
+        partition =
+            sim_workload_partition(workload, base->node, call->keeper->topic, 0, &base->status);
+    if (partition == NULL) {
+        sim_call_done(base);
+        return;
+    }
+    struct keeper_at_node *at_node = calloc(1, sizeof(*at_node));
+    ASSERT(at_node != NULL);
+    at_node->call = call;
+    if (call->records == 0) {
+        serve_read(call, at_node, partition);
+        return;
+    }
+    at_node->produce = (struct produce){.partition = partition,
+                                        .batch = build_batch(call),
+                                        .acks = ACKS_ALL,
+                                        .timeout_us = ACK_TIMEOUT_US,
+                                        .done = produce_done,
+                                        .context = at_node};
+    broker_produce(broker, &at_node->produce);
+}
+
+/* Outside: writing. */
+
+static bool learn(struct keeper_call *call, enum sim_call_end end)
+{
+    bool answered = end == SIM_CALL_ANSWERED;
+    sim_leader_guess_learn(&call->keeper->guess, &call->base, end,
+                           answered && sim_status_redirects(call->base.status));
+    return answered && call->base.status == STATUS_OK;
+}
+
+static void write_ended(struct sim_call *base, enum sim_call_end end)
+{
+    struct keeper_call *call = (struct keeper_call *)base;
+    struct sim_keeper *keeper = call->keeper;
+    struct sim_workload *workload = keeper->workload;
+    bool ok = learn(call, end);
+    int64_t pause_us = RETRY_US;
+    keeper->writing = false;
+    if (ok && call->asks_id) keeper->producer_id = call->number;
+    if (ok && !call->asks_id) {
+        history_told(&workload->history, call->first, call->records, HISTORY_OK, call->number);
+        keeper->records = 0;
+        pause_us = random_between(&workload->domain_random, 1000, 120000);
+    }
+    sim_world_schedule(workload->world, &keeper->write_wake, workload->world->now_us + pause_us);
+}
+
+static void begin_batch(struct sim_keeper *keeper)
+{
+    struct sim_workload *workload = keeper->workload;
+    struct random *random = &workload->domain_random;
+    uint32_t records = 1 + (uint32_t)random_below(random, 4);
+    for (uint32_t i = 0; i < records; i++) {
+        uint16_t key = (uint16_t)random_between(random, 1, keeper->key_count);
+        bool tombstone = random_below(random, 5) == 0;
+        history_id id = history_new_keyed_record(
+            &workload->history, keeper->writer, key,
+            tombstone ? 0
+                      : (uint16_t)random_between(random, history_value_bytes_min(),
+                                                 2 * history_value_bytes_min()));
+        if (i == 0) keeper->first = id;
+    }
+    keeper->records = records;
+    history_sent(&workload->history, keeper->first, records, keeper->log, true);
+}
+
+static void write_wake(struct sim_event *event)
+{
+    struct sim_keeper *keeper = CONTAINER_OF(event, struct sim_keeper, write_wake);
+    struct sim_workload *workload = keeper->workload;
+    if (keeper->records == 0 && workload->draining) return;
+    struct keeper_call *call =
+        sim_call_new(&workload->clients, sizeof(*call), keeper->client, serve_keeper, write_ended);
+    call->keeper = keeper;
+    call->producer_id = keeper->producer_id;
+    if (keeper->producer_id < 0) {
+        call->asks_id = true;
+    } else {
+        if (keeper->records == 0) {
+            begin_batch(keeper);
+            call->sequence = keeper->next_sequence;
+            keeper->next_sequence += (int32_t)keeper->records;
+        }
+        call->sequence = keeper->next_sequence - (int32_t)keeper->records;
+        call->first = keeper->first;
+        call->records = keeper->records;
+    }
+    keeper->writing = true;
+    sim_workload_count(workload, SIM_REQUEST_KEYED);
+    sim_call_send(&call->base, keeper->guess.node, TIMEOUT_US);
+}
+
+/* Outside: reading. */
+
+static void take_data(struct keeper_call *call)
+{
+    struct sim_keeper *keeper = call->keeper;
+    struct history *history = &keeper->workload->history;
+    for (size_t at = 0; at < call->bytes;) {
+        struct record_iterator iterator;
+        struct record record;
+        struct error error;
+        if (record_iterator_init(&iterator, call->data + at, call->bytes - at, DECOMPRESSED_MAX,
+                                 &error) != STATUS_OK) {
+            sim_verdict_fail(history->verdict, "I1", "%s: a reader was given a bad batch: %s",
+                             keeper->topic->name, error.text);
+            return;
+        }
+        while (record_iterator_next(&iterator, &record, &error) == STATUS_OK) {
+            if (record.offset < keeper->position) continue;
+            history_map_record(history, &keeper->map, &record);
+        }
+        keeper->position = batch_last_offset(&iterator.header) + 1;
+        at += iterator.header.batch_bytes;
+        record_iterator_deinit(&iterator);
+    }
+}
+
+static void begin_reading(struct sim_keeper *keeper)
+{
+    struct history *history = &keeper->workload->history;
+    history_map_begin(history, &keeper->map, keeper->log, keeper->writer, keeper->key_count);
+    keeper->has_map = true;
+    keeper->position = -1;
+    keeper->end = history->logs[keeper->log].committed;
+    keeper->begun_us = keeper->workload->world->now_us;
+}
+
+static void read_ended(struct sim_call *base, enum sim_call_end end)
+{
+    struct keeper_call *call = (struct keeper_call *)base;
+    struct sim_keeper *keeper = call->keeper;
+    struct sim_world *world = keeper->workload->world;
+    bool ok = learn(call, end);
+    int64_t pause_us = ok ? 1000 : RETRY_US;
+    keeper->reading = false;
+    if (ok && call->lists) keeper->position = call->number;
+    if (ok && !call->lists) take_data(call);
+    sim_release(call->data);
+    if (world->now_us - keeper->begun_us > READING_US_MAX ||
+        (keeper->position >= 0 && keeper->position >= keeper->end)) {
+        if (world->now_us - keeper->begun_us > READING_US_MAX)
+            history_map_drop(&keeper->map);
+        else
+            history_map_end(&keeper->workload->history, &keeper->map);
+        keeper->has_map = false;
+        pause_us = random_between(&keeper->workload->domain_random, 1000, PAUSE_US_MAX);
+    }
+    sim_world_schedule(world, &keeper->read_wake, world->now_us + pause_us);
+}
+
+static void read_wake(struct sim_event *event)
+{
+    struct sim_keeper *keeper = CONTAINER_OF(event, struct sim_keeper, read_wake);
+    struct sim_workload *workload = keeper->workload;
+    if (workload->draining) return;
+    if (!keeper->has_map) begin_reading(keeper);
+    struct keeper_call *call =
+        sim_call_new(&workload->clients, sizeof(*call), keeper->client, serve_keeper, read_ended);
+    call->keeper = keeper;
+    call->lists = keeper->position < 0;
+    call->position = keeper->position;
+    call->known_epoch = keeper->guess.epoch;
+    keeper->reading = true;
+    sim_workload_count(workload, SIM_REQUEST_KEYED);
+    sim_call_send(&call->base, keeper->guess.node, TIMEOUT_US);
+}
