@@ -114,17 +114,28 @@ static void add_record(struct batch_builder *builder, int64_t now_ms, const stru
     buffer_deinit(&value_bytes);
 }
 
-static struct shared_bytes *finish_batch(struct batch_builder *builder)
+static struct shared_bytes *finish_batch(struct batch_builder *builder,
+                                         const struct batch_build_options *options)
 {
     struct buffer bytes;
     struct error error;
     struct shared_bytes *batch = NULL;
-    const struct batch_build_options options = BATCH_BUILD_PLAIN;
     buffer_init(&bytes, 0);
-    enum status status = batch_builder_finish(builder, &options, &bytes, &error);
+    enum status status = batch_builder_finish(builder, options, &bytes, &error);
     if (status == STATUS_OK) batch = shared_bytes_copy(bytes.data, bytes.bytes);
     buffer_deinit(&bytes);
     return batch;
+}
+
+/* In a transaction: of its producer, but without a sequence. */
+static struct batch_build_options commit_options(const struct offsets_request *request)
+{
+    struct batch_build_options options = BATCH_BUILD_PLAIN;
+    if (!request->transactional) return options;
+    options.transactional = true;
+    options.producer_id = request->producer_id;
+    options.producer_epoch = request->producer_epoch;
+    return options;
 }
 
 /* The offsets that may be committed, as one batch; *out NULL: there are none. */
@@ -149,7 +160,8 @@ static enum status commit_batch(struct broker *broker, struct offsets_request *r
         add_record(&builder, now_ms, &key, &value);
     }
     if (builder.record_count > 0) {
-        *out = finish_batch(&builder);
+        const struct batch_build_options options = commit_options(request);
+        *out = finish_batch(&builder, &options);
         if (*out == NULL) status = error_set(&request->error, STATUS_NO_MEMORY, "out of memory");
     }
     batch_builder_deinit(&builder);
@@ -215,6 +227,16 @@ static void give_entry(const struct offset_entry *entry, struct committed_offset
     out->metadata = (struct slice){(const uint8_t *)entry->metadata, entry->metadata_bytes};
 }
 
+/* A reader that asked for what is stable does not get what a transaction is about to change. */
+static void give_or_refuse(const struct offsets_operation *operation,
+                           const struct offsets_table *table, const struct offset_key *key,
+                           const struct offset_entry *entry, struct committed_offset *out)
+{
+    bool unstable = operation->request->require_stable && offsets_table_is_pending(table, key);
+    give_entry(unstable ? NULL : entry, out);
+    if (unstable) out->status = STATUS_UNSTABLE_OFFSET;
+}
+
 static void give_all(struct offsets_operation *operation, const struct offsets_table *table)
 {
     struct offsets_request *request = operation->request;
@@ -224,7 +246,8 @@ static void give_all(struct offsets_operation *operation, const struct offsets_t
         const struct offset_entry *entry = &group.entries[i];
         offsets[i].topic = (struct slice){(const uint8_t *)entry->topic, entry->topic_bytes};
         offsets[i].partition = entry->partition;
-        give_entry(entry, &offsets[i]);
+        const struct offset_key key = {operation->group, offsets[i].topic, entry->partition};
+        give_or_refuse(operation, table, &key, entry, &offsets[i]);
     }
     request->offsets = offsets;
     request->offset_count = group.count;
@@ -243,9 +266,10 @@ static void fetch_give(struct offsets_operation *operation, const struct offsets
     }
     for (uint32_t i = 0; i < request->offset_count; i++) {
         struct committed_offset *offset = &request->offsets[i];
-        give_entry(
-            offsets_table_find(table, operation->group, operation->topics[i], offset->partition),
-            offset);
+        const struct offset_key key = {operation->group, operation->topics[i], offset->partition};
+        const struct offset_entry *entry =
+            offsets_table_find(table, key.group, key.topic, key.partition);
+        give_or_refuse(operation, table, &key, entry, offset);
     }
     fetch_answer(operation, STATUS_OK);
 }
@@ -267,6 +291,16 @@ static bool fetch_try(struct offsets_operation *operation)
     return true;
 }
 
+/* For who asks for what is stable, what is in the log but not replicated counts as well: a
+ * transaction's commit, sent before its sender lost the partition to the one who asks now. */
+static int64_t applied_needed(const struct offsets_operation *operation,
+                              const struct partition *partition)
+{
+    if (operation->request->require_stable) return partition_log_end(partition);
+    return partition->high_watermark > partition->epoch_start ? partition->high_watermark
+                                                              : partition->epoch_start;
+}
+
 static void fetch_confirmed(void *context, enum status status, const struct error *error)
 {
     struct offsets_operation *operation = context;
@@ -282,11 +316,7 @@ static void fetch_confirmed(void *context, enum status status, const struct erro
     }
     const struct partition *partition =
         internal_partition(operation->broker, CONSUMER_OFFSETS_TOPIC, operation->group);
-    if (partition != NULL) {
-        operation->applied_needed = partition->high_watermark > partition->epoch_start
-                                        ? partition->high_watermark
-                                        : partition->epoch_start;
-    }
+    if (partition != NULL) operation->applied_needed = applied_needed(operation, partition);
     operation->stage = OFFSETS_APPLYING;
     fetch_try(operation);
 }
@@ -399,7 +429,7 @@ static void forget_done(void *context, struct produce *produce)
 static void forget_send(struct forget *forget)
 {
     if (forget->builder.record_count == 0) return;
-    struct shared_bytes *batch = finish_batch(&forget->builder);
+    struct shared_bytes *batch = finish_batch(&forget->builder, &BATCH_BUILD_PLAIN);
     if (batch == NULL) return;
     struct offsets_operation *operation = operation_new(forget->broker, OFFSETS_FORGETTING, NULL);
     operation->produce = (struct produce){
@@ -432,6 +462,17 @@ static void forget_group(void *context, const struct offset_group *group)
     }
 }
 
+static void forget_pending(void *context, const struct offset_key *key)
+{
+    struct forget *forget = context;
+    if (key->topic.bytes != forget->topic.bytes ||
+        memcmp(key->topic.data, forget->topic.data, forget->topic.bytes) != 0) {
+        return;
+    }
+    add_record(&forget->builder, loop_wall_ms(forget->broker->loop), key, NULL);
+    if (batch_builder_bytes(&forget->builder) > FORGET_BATCH_BYTES) forget_send(forget);
+}
+
 void offsets_topic_deleted(struct broker *broker, const char *topic_name)
 {
     const struct topic *topic =
@@ -442,7 +483,9 @@ void offsets_topic_deleted(struct broker *broker, const char *topic_name)
                                 .partition = topic->partitions[i],
                                 .topic = {(const uint8_t *)topic_name, strlen(topic_name)}};
         batch_builder_init(&forget.builder);
-        offsets_table_each(topic->partitions[i]->internal->offsets, forget_group, &forget);
+        const struct offsets_table *table = topic->partitions[i]->internal->offsets;
+        offsets_table_each(table, forget_group, &forget);
+        offsets_table_each_pending(table, forget_pending, &forget);
         forget_send(&forget);
         batch_builder_deinit(&forget.builder);
     }

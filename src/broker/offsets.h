@@ -36,8 +36,10 @@ struct offsets_request {
     /* commit: who asks. generation -1 and no member id: a consumer that assigns itself. */
     struct slice member_id, instance_id; /* instance_id.data NULL: none */
     int32_t generation;
-    /* commit: pending until the marker of this producer's transaction. */
+    /* commit: pending until the marker of this producer's transaction, which the coordinator has to
+     * know of when the commit is appended. STALE_PRODUCER_EPOCH: an older instance. */
     bool transactional;
+    struct slice transactional_id;
     int64_t producer_id;
     int16_t producer_epoch;
     /* fetch: offsets that a pending transaction may change are refused (UNSTABLE_OFFSET). */

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/fnv.h"
 #include "base/memory.h"
+#include "broker/pending_offsets.h"
 #include "record/batch.h"
 
 #define OFFSETS_BATCH_BYTES_MAX 16777216
@@ -23,11 +24,14 @@ struct group {
 struct offsets_table {
     struct group *groups; /* uthash walks in the order of insertion */
     uint64_t hash;        /* sum of the entries' hashes */
+    struct pending_offsets *pending;
 };
 
 struct offsets_table *offsets_table_new(void)
 {
-    return memory_new(sizeof(struct offsets_table));
+    struct offsets_table *table = memory_new(sizeof(*table));
+    table->pending = pending_offsets_new();
+    return table;
 }
 
 static void entry_deinit(struct offset_entry *entry)
@@ -51,12 +55,14 @@ void offsets_table_clear(struct offsets_table *table)
     while (table->groups != NULL)
         group_free(table, table->groups);
     table->hash = 0;
+    pending_offsets_clear(table->pending);
 }
 
 void offsets_table_free(struct offsets_table *table)
 {
     if (table == NULL) return;
     offsets_table_clear(table);
+    pending_offsets_free(table->pending);
     free(table);
 }
 
@@ -80,12 +86,13 @@ static uint64_t entry_hash(const struct group *group, const struct offset_entry 
     hash = hash_number(hash, (uint64_t)entry->offset);
     hash = hash_number(hash, (uint64_t)entry->leader_epoch);
     hash = fnv64(hash, entry->metadata, entry->metadata_bytes);
-    return hash_number(hash, (uint64_t)entry->commit_timestamp_ms);
+    hash = hash_number(hash, (uint64_t)entry->commit_timestamp_ms);
+    return hash_number(hash, (uint64_t)entry->record_offset);
 }
 
 uint64_t offsets_table_hash(const struct offsets_table *table)
 {
-    return table->hash;
+    return table->hash + pending_offsets_hash(table->pending);
 }
 
 /* ---- look-ups ---- */
@@ -142,6 +149,11 @@ static struct offset_group group_view_of(const struct group *group)
                                  .count = group->count};
 }
 
+bool offsets_table_is_pending(const struct offsets_table *table, const struct offset_key *key)
+{
+    return pending_offsets_contain(table->pending, key);
+}
+
 struct offset_group offsets_table_group(const struct offsets_table *table, struct slice id)
 {
     const struct group *group = group_find(table, id);
@@ -154,6 +166,12 @@ void offsets_table_each(const struct offsets_table *table, offset_group_fn each,
         struct offset_group view = group_view_of(group);
         each(context, &view);
     }
+}
+
+void offsets_table_each_pending(const struct offsets_table *table, offset_key_fn each,
+                                void *context)
+{
+    pending_offsets_each_key(table->pending, each, context);
 }
 
 /* ---- changes ---- */
@@ -191,14 +209,14 @@ static struct offset_entry *entry_insert(struct group *group, uint32_t at,
 }
 
 static void put(struct offsets_table *table, const struct offset_key *key,
-                const struct offset_value *value)
+                const struct offset_value *value, int64_t record_offset)
 {
     uint32_t at;
     struct group *group = group_find(table, key->group);
     if (group == NULL) group = group_new(table, key->group);
-    struct offset_entry *entry = entry_position(group, key->topic, key->partition, &at)
-                                     ? &group->entries[at]
-                                     : entry_insert(group, at, key);
+    bool known = entry_position(group, key->topic, key->partition, &at);
+    if (known && group->entries[at].record_offset > record_offset) return;
+    struct offset_entry *entry = known ? &group->entries[at] : entry_insert(group, at, key);
     table->hash -= entry->hash;
     free(entry->metadata);
     entry->metadata = copy_slice(value->metadata);
@@ -206,6 +224,7 @@ static void put(struct offsets_table *table, const struct offset_key *key,
     entry->offset = value->offset;
     entry->leader_epoch = value->leader_epoch;
     entry->commit_timestamp_ms = value->commit_timestamp_ms;
+    entry->record_offset = record_offset;
     entry->hash = entry_hash(group, entry);
     table->hash += entry->hash;
 }
@@ -223,7 +242,24 @@ static void erase(struct offsets_table *table, const struct offset_key *key)
     if (group->count == 0) group_free(table, group);
 }
 
-static enum status apply_record(struct offsets_table *table, const struct record *record,
+/* Where a batch's records go. */
+struct target {
+    struct offsets_table *table;
+    bool transactional;
+    int64_t producer_id;
+};
+
+static void take(const struct target *target, const struct offset_key *key,
+                 const struct offset_value *value, int64_t record_offset)
+{
+    if (target->transactional) {
+        pending_offsets_put(target->table->pending, target->producer_id, key, value, record_offset);
+    } else {
+        put(target->table, key, value, record_offset);
+    }
+}
+
+static enum status apply_record(const struct target *target, const struct record *record,
                                 struct error *error)
 {
     struct offset_key key;
@@ -232,7 +268,10 @@ static enum status apply_record(struct offsets_table *table, const struct record
     enum status status = offset_key_decode(record->key, &key);
     if (status == STATUS_NOT_FOUND) return STATUS_OK;
     if (status == STATUS_OK && !record->has_value) {
-        erase(table, &key);
+        /* Nobody removes an offset in a transaction. */
+        if (target->transactional) return STATUS_OK;
+        erase(target->table, &key);
+        pending_offsets_forget(target->table->pending, &key);
         return STATUS_OK;
     }
     if (status == STATUS_OK) status = offset_value_decode(record->value, &value);
@@ -240,7 +279,24 @@ static enum status apply_record(struct offsets_table *table, const struct record
         return error_set(error, status, "committed offset at %lld: %s", (long long)record->offset,
                          status_text(status));
     }
-    put(table, &key, &value);
+    take(target, &key, &value, record->offset);
+    return STATUS_OK;
+}
+
+static void commit_pending(void *context, const struct offset_key *key,
+                           const struct offset_value *value, int64_t record_offset)
+{
+    put(context, key, value, record_offset);
+}
+
+static enum status apply_control(struct offsets_table *table, const uint8_t *data, size_t bytes,
+                                 int64_t producer_id, struct error *error)
+{
+    struct batch_marker marker;
+    enum status status = batch_read_marker(data, bytes, &marker, error);
+    if (status == STATUS_NOT_FOUND) return STATUS_OK;
+    if (status != STATUS_OK) return status;
+    pending_offsets_end(table->pending, producer_id, marker.commit ? commit_pending : NULL, table);
     return STATUS_OK;
 }
 
@@ -249,16 +305,22 @@ enum status offsets_table_apply_batch(struct offsets_table *table, const uint8_t
 {
     struct record_iterator iterator;
     struct record record;
-    enum status status =
-        record_iterator_init(&iterator, data, bytes, OFFSETS_BATCH_BYTES_MAX, error);
+    struct batch_header header;
+    enum status status = batch_parse(data, bytes, true, &header, error);
     if (status != STATUS_OK) return status;
-    if ((iterator.header.attributes & (BATCH_TRANSACTIONAL | BATCH_CONTROL)) == 0) {
-        while ((status = record_iterator_next(&iterator, &record, error)) == STATUS_OK) {
-            status = apply_record(table, &record, error);
-            if (status != STATUS_OK) break;
-        }
-        if (status == STATUS_NOT_FOUND) status = STATUS_OK;
+    if ((header.attributes & BATCH_CONTROL) != 0) {
+        return apply_control(table, data, bytes, header.producer_id, error);
     }
+    status = record_iterator_init(&iterator, data, bytes, OFFSETS_BATCH_BYTES_MAX, error);
+    if (status != STATUS_OK) return status;
+    const struct target target = {.table = table,
+                                  .transactional = (header.attributes & BATCH_TRANSACTIONAL) != 0,
+                                  .producer_id = header.producer_id};
+    while ((status = record_iterator_next(&iterator, &record, error)) == STATUS_OK) {
+        status = apply_record(&target, &record, error);
+        if (status != STATUS_OK) break;
+    }
+    if (status == STATUS_NOT_FOUND) status = STATUS_OK;
     record_iterator_deinit(&iterator);
     return status;
 }

@@ -182,6 +182,7 @@ static void ask(struct group_entry *entry)
     struct broker *broker = kafka_request_broker(request);
     entry->answer->group_id = entry->offsets.group;
     entry->offsets.timeout_us = broker_settings_of(broker)->ack_timeout_us;
+    entry->offsets.require_stable = KAFKA_MESSAGE(request, offset_fetch)->require_stable;
     entry->offsets.done = fetched;
     entry->offsets.context = entry;
     request->open++;

@@ -271,6 +271,113 @@ static void a_deleted_topics_offsets_go_with_it(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+/* ---- in a transaction ---- */
+
+static enum status commit_in_transaction(struct rig *rig, int64_t producer_id, int16_t epoch,
+                                         int64_t offset)
+{
+    struct call call;
+    begin(&call, "group", 1);
+    call.offsets[0].offset = offset;
+    call.request.transactional = true;
+    call.request.transactional_id = rig_text("tx");
+    call.request.producer_id = producer_id;
+    call.request.producer_epoch = epoch;
+    broker_commit_offsets(rig->broker, &call.request);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(call.calls, 1);
+    return call.request.status;
+}
+
+static enum status fetch_stable(struct rig *rig, int64_t *offset)
+{
+    struct call call;
+    begin(&call, "group", 1);
+    call.request.require_stable = true;
+    broker_fetch_offsets(rig->broker, &call.request);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(call.calls, 1);
+    assert_int_equal(call.request.status, STATUS_OK);
+    *offset = call.offsets[0].offset;
+    return call.offsets[0].status;
+}
+
+static void a_commit_in_a_transaction_is_shown_from_its_marker_on(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    int64_t offset;
+    committed(rig, 10);
+    assert_int_equal(commit_in_transaction(rig, 7, 0, 50), STATUS_OK);
+    fetch(rig, &call);
+    assert_int_equal(call.offsets[0].offset, 10);
+    assert_int_equal(fetch_stable(rig, &offset), STATUS_UNSTABLE_OFFSET);
+    assert_int_equal(offset, -1);
+    rig_end(rig, group_partition(rig), 7, 0, true);
+    assert_int_equal(fetch_stable(rig, &offset), STATUS_OK);
+    assert_int_equal(offset, 50);
+}
+
+static void an_aborted_transaction_commits_no_offset(void **state)
+{
+    struct rig *rig = *state;
+    int64_t offset;
+    committed(rig, 10);
+    assert_int_equal(commit_in_transaction(rig, 7, 0, 50), STATUS_OK);
+    rig_end(rig, group_partition(rig), 7, 0, false);
+    assert_int_equal(fetch_stable(rig, &offset), STATUS_OK);
+    assert_int_equal(offset, 10);
+}
+
+static void an_older_instance_commits_nothing(void **state)
+{
+    struct rig *rig = *state;
+    assert_int_equal(commit_in_transaction(rig, 7, 3, 50), STATUS_OK);
+    assert_int_equal(commit_in_transaction(rig, 7, 2, 60), STATUS_STALE_PRODUCER_EPOCH);
+}
+
+/* The commit was sent before its sender lost the partition to who asks now. */
+static void who_asks_for_what_is_stable_waits_for_what_is_not_replicated_yet(void **state)
+{
+    struct rig *rig = *state;
+    struct call open, call;
+    committed(rig, 10);
+    rig->hold_high_watermark = true;
+    begin(&open, "group", 1);
+    open.request.transactional = true;
+    open.request.transactional_id = rig_text("tx");
+    open.request.producer_id = 7;
+    broker_commit_offsets(rig->broker, &open.request);
+    stepped_loop_settle(&rig->fake);
+    begin(&call, "group", 1);
+    call.request.require_stable = true;
+    broker_fetch_offsets(rig->broker, &call.request);
+    assert_int_equal(call.calls, 0);
+    struct partition *partition = group_partition(rig);
+    partition_set_high_watermark(partition, partition_log_end(partition));
+    assert_int_equal(call.calls, 1);
+    assert_int_equal(call.offsets[0].status, STATUS_UNSTABLE_OFFSET);
+}
+
+static void what_is_pending_is_pending_after_a_restart(void **state)
+{
+    struct rig *rig = *state;
+    int64_t offset;
+    committed(rig, 10);
+    assert_int_equal(commit_in_transaction(rig, 7, 0, 50), STATUS_OK);
+    uint64_t hash = broker_internal_state_hash(rig->broker, group_partition(rig));
+    rig_restart(rig);
+    rig_lead(rig, 2);
+    struct partition *partition = group_partition(rig);
+    partition_set_high_watermark(partition, partition_log_end(partition));
+    stepped_loop_settle(&rig->fake);
+    assert_true(broker_internal_state_hash(rig->broker, partition) == hash);
+    assert_int_equal(fetch_stable(rig, &offset), STATUS_UNSTABLE_OFFSET);
+    rig_end(rig, partition, 7, 0, true);
+    assert_int_equal(fetch_stable(rig, &offset), STATUS_OK);
+    assert_int_equal(offset, 50);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +392,14 @@ int main(void)
         TEST(a_tail_on_disk_is_applied_as_the_high_watermark_passes),
         TEST(a_follower_refuses),
         TEST(a_deleted_topics_offsets_go_with_it),
+        cmocka_unit_test_setup_teardown(a_commit_in_a_transaction_is_shown_from_its_marker_on,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(an_aborted_transaction_commits_no_offset, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_older_instance_commits_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            who_asks_for_what_is_stable_waits_for_what_is_not_replicated_yet, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_pending_is_pending_after_a_restart, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
