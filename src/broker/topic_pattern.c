@@ -175,13 +175,15 @@ static void reach(struct topic_pattern *pattern, uint32_t first, struct slice na
     }
 }
 
-bool topic_pattern_matches(struct topic_pattern *pattern, struct slice name)
+bool topic_pattern_matches(struct topic_pattern *pattern, struct slice name, uint64_t *work)
 {
     uint32_t *now = pattern->now, *then = pattern->then, count = 0;
+    uint64_t steps = pattern->count / 8 + 1; /* clearing `seen` */
     memset(pattern->seen, 0, pattern->count * sizeof(*pattern->seen));
     reach(pattern, 0, name, 0, now, &count);
     for (size_t at = 0; at < name.bytes && count > 0; at++) {
         uint32_t reached = 0;
+        steps += count;
         for (uint32_t i = 0; i < count; i++) {
             const struct step *step = &pattern->steps[now[i]];
             if (step->kind == STEP_SET && character_set_has(&step->set, name.data[at]))
@@ -192,6 +194,7 @@ bool topic_pattern_matches(struct topic_pattern *pattern, struct slice name)
         then = swap;
         count = reached;
     }
+    if (work != NULL) *work += steps;
     for (uint32_t i = 0; i < count; i++)
         if (pattern->steps[now[i]].kind == STEP_MATCH) return true;
     return false;

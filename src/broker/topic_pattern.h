@@ -26,6 +26,7 @@ struct topic_pattern;
 STATUS_MUST_CHECK
 enum status topic_pattern_new(struct slice text, struct topic_pattern **out, struct error *error);
 void topic_pattern_free(struct topic_pattern *pattern); /* NULL is allowed */
-bool topic_pattern_matches(struct topic_pattern *pattern, struct slice name);
+/* `work`: what it cost, in steps, is added; NULL is allowed. */
+bool topic_pattern_matches(struct topic_pattern *pattern, struct slice name, uint64_t *work);
 
 #endif

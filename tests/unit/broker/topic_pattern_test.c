@@ -18,7 +18,7 @@ static bool matches(const char *expression, const char *name)
     struct error error;
     if (topic_pattern_new(text(expression), &pattern, &error) != STATUS_OK)
         fail_msg("%s: %s", expression, error.text);
-    bool result = topic_pattern_matches(pattern, text(name));
+    bool result = topic_pattern_matches(pattern, text(name), NULL);
     topic_pattern_free(pattern);
     return result;
 }

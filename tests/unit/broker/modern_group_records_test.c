@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/slice.h"
-#include "broker/consumer_group_records.h"
+#include "broker/modern_group_records.h"
 
 #define BYTES(...) \
     ((struct slice){(const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})})
@@ -37,24 +37,23 @@
 
 static const struct uuid topic_1 = {{UID(1)}}, topic_2 = {{UID(2)}};
 
-static void assert_written(const struct consumer_record *record, struct slice key,
-                           struct slice value)
+static void assert_written(const struct modern_record *record, struct slice key, struct slice value)
 {
-    struct consumer_records records = {0};
+    struct modern_records records = {0};
     struct slice written_key, written_value;
-    consumer_records_add(&records, record);
-    consumer_records_get(&records, 0, &written_key, &written_value);
+    modern_records_add(&records, record);
+    modern_records_get(&records, 0, &written_key, &written_value);
     assert_int_equal(written_key.bytes, key.bytes);
     assert_memory_equal(written_key.data, key.data, key.bytes);
     assert_int_equal(written_value.bytes, value.bytes);
     assert_memory_equal(written_value.data, value.data, value.bytes);
-    consumer_records_deinit(&records);
+    modern_records_deinit(&records);
 }
 
-static struct consumer_record record_of(enum consumer_record_type type)
+static struct modern_record record_of(enum modern_record_type type)
 {
-    struct consumer_record record = {.type = type, .group = slice_of_text("g")};
-    if (type != CONSUMER_RECORD_GROUP && type != CONSUMER_RECORD_TARGET)
+    struct modern_record record = {.type = type, .group = slice_of_text("g")};
+    if (type != MODERN_RECORD_GROUP && type != MODERN_RECORD_TARGET)
         record.member = slice_of_text("m1");
     return record;
 }
@@ -62,11 +61,11 @@ static struct consumer_record record_of(enum consumer_record_type type)
 static void epochs_are_written_as_kafka_writes_them(void **state)
 {
     (void)state;
-    struct consumer_record record = record_of(CONSUMER_RECORD_GROUP);
+    struct modern_record record = record_of(MODERN_RECORD_GROUP);
     record.epoch = 5;
     record.metadata_hash = 0x0102;
     assert_written(&record, GROUP_KEY, GROUP_VALUE);
-    record = record_of(CONSUMER_RECORD_TARGET);
+    record = record_of(MODERN_RECORD_TARGET);
     record.epoch = 7;
     assert_written(&record, TARGET_KEY, TARGET_VALUE);
 }
@@ -74,36 +73,36 @@ static void epochs_are_written_as_kafka_writes_them(void **state)
 static void a_member_is_written_as_kafka_writes_it(void **state)
 {
     (void)state;
-    struct consumer_record record = record_of(CONSUMER_RECORD_MEMBER);
+    struct modern_record record = record_of(MODERN_RECORD_MEMBER);
     struct slice names[] = {slice_of_text("a"), slice_of_text("b")};
-    record.settings = (struct consumer_member_settings){.instance_id = slice_of_text("i"),
-                                                        .client_id = slice_of_text("c"),
-                                                        .client_host = slice_of_text("/h"),
-                                                        .names = names,
-                                                        .name_count = 2,
-                                                        .assignor = slice_of_text("range"),
-                                                        .rebalance_timeout_ms = 256};
+    record.settings = (struct modern_member_settings){.instance_id = slice_of_text("i"),
+                                                      .client_id = slice_of_text("c"),
+                                                      .client_host = slice_of_text("/h"),
+                                                      .names = names,
+                                                      .name_count = 2,
+                                                      .assignor = slice_of_text("range"),
+                                                      .rebalance_timeout_ms = 256};
     assert_written(&record, MEMBER_KEY, MEMBER_VALUE);
 }
 
 static void assignments_are_written_as_kafka_writes_them(void **state)
 {
     (void)state;
-    struct consumer_record record = record_of(CONSUMER_RECORD_MEMBER_TARGET);
+    struct modern_record record = record_of(MODERN_RECORD_MEMBER_TARGET);
     partition_set_append(&record.partitions, &topic_1, 0);
     partition_set_append(&record.partitions, &topic_1, 3);
     partition_set_append(&record.partitions, &topic_2, 1);
     assert_written(&record, MEMBER_TARGET_KEY, MEMBER_TARGET_VALUE);
-    consumer_record_deinit(&record);
+    modern_record_deinit(&record);
 
-    record = record_of(CONSUMER_RECORD_MEMBER_CURRENT);
+    record = record_of(MODERN_RECORD_MEMBER_CURRENT);
     record.epoch = 7;
     record.previous_epoch = 6;
-    record.state = CONSUMER_MEMBER_UNREVOKED;
+    record.state = MODERN_MEMBER_UNREVOKED;
     partition_set_append(&record.partitions, &topic_1, 0);
     partition_set_append(&record.revoking, &topic_2, 1);
     assert_written(&record, MEMBER_CURRENT_KEY, MEMBER_CURRENT_VALUE);
-    consumer_record_deinit(&record);
+    modern_record_deinit(&record);
 }
 
 static void assert_text(struct slice slice, const char *expected)
@@ -114,14 +113,14 @@ static void assert_text(struct slice slice, const char *expected)
 static void every_type_is_read(void **state)
 {
     (void)state;
-    struct consumer_record record;
-    assert_int_equal(consumer_record_decode(GROUP_KEY, GROUP_VALUE, &record), STATUS_OK);
-    assert_int_equal(record.type, CONSUMER_RECORD_GROUP);
+    struct modern_record record;
+    assert_int_equal(modern_record_decode(GROUP_KEY, GROUP_VALUE, &record), STATUS_OK);
+    assert_int_equal(record.type, MODERN_RECORD_GROUP);
     assert_text(record.group, "g");
     assert_int_equal(record.epoch, 5);
     assert_int_equal(record.metadata_hash, 0x0102);
 
-    assert_int_equal(consumer_record_decode(MEMBER_KEY, MEMBER_VALUE, &record), STATUS_OK);
+    assert_int_equal(modern_record_decode(MEMBER_KEY, MEMBER_VALUE, &record), STATUS_OK);
     assert_text(record.member, "m1");
     assert_text(record.settings.instance_id, "i");
     assert_null(record.settings.rack_id.data);
@@ -131,72 +130,71 @@ static void every_type_is_read(void **state)
     assert_null(record.settings.regex.data);
     assert_int_equal(record.settings.rebalance_timeout_ms, 256);
     assert_text(record.settings.assignor, "range");
-    consumer_record_deinit(&record);
+    modern_record_deinit(&record);
 
-    assert_int_equal(consumer_record_decode(TARGET_KEY, TARGET_VALUE, &record), STATUS_OK);
+    assert_int_equal(modern_record_decode(TARGET_KEY, TARGET_VALUE, &record), STATUS_OK);
     assert_int_equal(record.epoch, 7);
 
-    assert_int_equal(consumer_record_decode(MEMBER_TARGET_KEY, MEMBER_TARGET_VALUE, &record),
+    assert_int_equal(modern_record_decode(MEMBER_TARGET_KEY, MEMBER_TARGET_VALUE, &record),
                      STATUS_OK);
     assert_int_equal(record.partitions.count, 3);
     assert_int_equal(record.partitions.items[1].partition, 3);
-    consumer_record_deinit(&record);
+    modern_record_deinit(&record);
 
-    assert_int_equal(consumer_record_decode(MEMBER_CURRENT_KEY, MEMBER_CURRENT_VALUE, &record),
+    assert_int_equal(modern_record_decode(MEMBER_CURRENT_KEY, MEMBER_CURRENT_VALUE, &record),
                      STATUS_OK);
     assert_int_equal(record.epoch, 7);
     assert_int_equal(record.previous_epoch, 6);
-    assert_int_equal(record.state, CONSUMER_MEMBER_UNREVOKED);
+    assert_int_equal(record.state, MODERN_MEMBER_UNREVOKED);
     assert_int_equal(record.partitions.count, 1);
     assert_int_equal(record.revoking.items[0].partition, 1);
-    consumer_record_deinit(&record);
+    modern_record_deinit(&record);
 }
 
 /* Kafka 4 adds the epoch at which each partition was assigned, as tagged field 0 of a topic. */
 static void tagged_fields_of_later_versions_are_skipped(void **state)
 {
     (void)state;
-    struct consumer_record record;
-    assert_int_equal(consumer_record_decode(MEMBER_CURRENT_KEY,
-                                            BYTES(0, 0, 0, 0, 0, 7, 0, 0, 0, 6, 0, 2, UID(1), 2, 0,
-                                                  0, 0, 4, 1, 0, 5, 2, 0, 0, 0, 7, 1, 0),
-                                            &record),
+    struct modern_record record;
+    assert_int_equal(modern_record_decode(MEMBER_CURRENT_KEY,
+                                          BYTES(0, 0, 0, 0, 0, 7, 0, 0, 0, 6, 0, 2, UID(1), 2, 0, 0,
+                                                0, 4, 1, 0, 5, 2, 0, 0, 0, 7, 1, 0),
+                                          &record),
                      STATUS_OK);
     assert_int_equal(record.partitions.count, 1);
     assert_int_equal(record.partitions.items[0].partition, 4);
-    consumer_record_deinit(&record);
-    assert_int_equal(consumer_record_decode(
-                         TARGET_KEY, BYTES(0, 0, 0, 0, 0, 7, 2, 0, 2, 9, 9, 5, 1, 9), &record),
-                     STATUS_OK);
+    modern_record_deinit(&record);
+    assert_int_equal(
+        modern_record_decode(TARGET_KEY, BYTES(0, 0, 0, 0, 0, 7, 2, 0, 2, 9, 9, 5, 1, 9), &record),
+        STATUS_OK);
 }
 
 static void tombstones_have_a_key_alone(void **state)
 {
     (void)state;
-    struct consumer_record record;
-    assert_int_equal(consumer_record_decode(MEMBER_KEY, (struct slice){0}, &record), STATUS_OK);
+    struct modern_record record;
+    assert_int_equal(modern_record_decode(MEMBER_KEY, (struct slice){0}, &record), STATUS_OK);
     assert_true(record.tombstone);
     assert_text(record.member, "m1");
-    struct consumer_records records = {0};
+    struct modern_records records = {0};
     struct slice key, value;
-    consumer_records_add(&records, &record);
-    consumer_records_get(&records, 0, &key, &value);
+    modern_records_add(&records, &record);
+    modern_records_get(&records, 0, &key, &value);
     assert_true(slice_equal(key, MEMBER_KEY));
     assert_null(value.data);
-    consumer_records_deinit(&records);
+    modern_records_deinit(&records);
 }
 
 static void other_types_and_later_versions_are_told_apart(void **state)
 {
     (void)state;
-    struct consumer_record record;
-    assert_int_equal(consumer_record_decode(BYTES(0, 2, 0, 1, 'g'), TARGET_VALUE, &record),
+    struct modern_record record;
+    assert_int_equal(modern_record_decode(BYTES(0, 2, 0, 1, 'g'), TARGET_VALUE, &record),
                      STATUS_NOT_FOUND);
-    assert_int_equal(consumer_record_decode(BYTES(0, 16, 0, 1, 'g'), TARGET_VALUE, &record),
+    assert_int_equal(modern_record_decode(BYTES(0, 16, 0, 1, 'g'), TARGET_VALUE, &record),
                      STATUS_NOT_FOUND);
-    assert_int_equal(consumer_record_decode(TARGET_KEY, BYTES(0, 1, 0), &record),
-                     STATUS_UNSUPPORTED);
-    assert_int_equal(consumer_record_decode(TARGET_KEY, BYTES(0xFF, 0xFF, 0), &record),
+    assert_int_equal(modern_record_decode(TARGET_KEY, BYTES(0, 1, 0), &record), STATUS_UNSUPPORTED);
+    assert_int_equal(modern_record_decode(TARGET_KEY, BYTES(0xFF, 0xFF, 0), &record),
                      STATUS_CORRUPT);
 }
 
@@ -207,16 +205,16 @@ static void every_truncation_is_an_error(void **state)
                                  MEMBER_CURRENT_KEY};
     const struct slice values[] = {GROUP_VALUE, MEMBER_VALUE, TARGET_VALUE, MEMBER_TARGET_VALUE,
                                    MEMBER_CURRENT_VALUE};
-    struct consumer_record record;
+    struct modern_record record;
     for (size_t i = 0; i < 5; i++) {
         for (size_t bytes = 0; bytes < keys[i].bytes; bytes++) {
             assert_int_equal(
-                consumer_record_decode((struct slice){keys[i].data, bytes}, values[i], &record),
+                modern_record_decode((struct slice){keys[i].data, bytes}, values[i], &record),
                 STATUS_CORRUPT);
         }
         for (size_t bytes = 0; bytes < values[i].bytes; bytes++) {
             assert_int_equal(
-                consumer_record_decode(keys[i], (struct slice){values[i].data, bytes}, &record),
+                modern_record_decode(keys[i], (struct slice){values[i].data, bytes}, &record),
                 STATUS_CORRUPT);
         }
     }
@@ -226,11 +224,11 @@ static void every_truncation_is_an_error(void **state)
 static void counts_that_lie_are_refused(void **state)
 {
     (void)state;
-    struct consumer_record record;
-    assert_int_equal(consumer_record_decode(MEMBER_TARGET_KEY,
-                                            BYTES(0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F), &record),
-                     STATUS_CORRUPT);
-    assert_int_equal(consumer_record_decode(
+    struct modern_record record;
+    assert_int_equal(
+        modern_record_decode(MEMBER_TARGET_KEY, BYTES(0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F), &record),
+        STATUS_CORRUPT);
+    assert_int_equal(modern_record_decode(
                          MEMBER_TARGET_KEY,
                          BYTES(0, 0, 2, UID(1), 2, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0) /* partition -1 */,
                          &record),

@@ -1,5 +1,5 @@
-/* consumer_group_records.c: see consumer_group_records.h. */
-#include "broker/consumer_group_records.h"
+/* modern_group_records.c: see modern_group_records.h. */
+#include "broker/modern_group_records.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,18 +10,18 @@
 
 #define VALUE_VERSION 0
 
-void consumer_record_deinit(struct consumer_record *record)
+void modern_record_deinit(struct modern_record *record)
 {
     free(record->settings.names);
     partition_set_deinit(&record->partitions);
     partition_set_deinit(&record->revoking);
-    *record = (struct consumer_record){0};
+    *record = (struct modern_record){0};
 }
 
-static bool has_member(enum consumer_record_type type)
+static bool has_member(enum modern_record_type type)
 {
-    return type == CONSUMER_RECORD_MEMBER || type == CONSUMER_RECORD_MEMBER_TARGET ||
-           type == CONSUMER_RECORD_MEMBER_CURRENT;
+    return type == MODERN_RECORD_MEMBER || type == MODERN_RECORD_MEMBER_TARGET ||
+           type == MODERN_RECORD_MEMBER_CURRENT;
 }
 
 /* ---- writing ---- */
@@ -75,7 +75,7 @@ static void put_partitions(struct buffer *out, const struct partition_set *set)
     }
 }
 
-static void put_settings(struct buffer *out, const struct consumer_member_settings *settings)
+static void put_settings(struct buffer *out, const struct modern_member_settings *settings)
 {
     put_string(out, settings->instance_id);
     put_string(out, settings->rack_id);
@@ -97,7 +97,7 @@ static void put_settings(struct buffer *out, const struct consumer_member_settin
     buffer_put(out, settings->classic.data, settings->classic.bytes);
 }
 
-static void put_group_epoch(struct buffer *out, const struct consumer_record *record)
+static void put_group_epoch(struct buffer *out, const struct modern_record *record)
 {
     buffer_put_i32(out, record->epoch);
     if (record->metadata_hash == 0) {
@@ -110,29 +110,29 @@ static void put_group_epoch(struct buffer *out, const struct consumer_record *re
     buffer_put_i64(out, record->metadata_hash);
 }
 
-void consumer_record_encode_key(struct buffer *out, const struct consumer_record *record)
+void modern_record_encode_key(struct buffer *out, const struct modern_record *record)
 {
     buffer_put_i16(out, (int16_t)record->type);
     put_key_string(out, record->group);
     if (has_member(record->type)) put_key_string(out, record->member);
 }
 
-void consumer_record_encode_value(struct buffer *out, const struct consumer_record *record)
+void modern_record_encode_value(struct buffer *out, const struct modern_record *record)
 {
     ASSERT(!record->tombstone);
     buffer_put_i16(out, VALUE_VERSION);
     switch (record->type) {
-    case CONSUMER_RECORD_GROUP: put_group_epoch(out, record); break;
-    case CONSUMER_RECORD_MEMBER: put_settings(out, &record->settings); break;
-    case CONSUMER_RECORD_TARGET:
+    case MODERN_RECORD_GROUP: put_group_epoch(out, record); break;
+    case MODERN_RECORD_MEMBER: put_settings(out, &record->settings); break;
+    case MODERN_RECORD_TARGET:
         buffer_put_i32(out, record->epoch);
         put_no_tags(out);
         break;
-    case CONSUMER_RECORD_MEMBER_TARGET:
+    case MODERN_RECORD_MEMBER_TARGET:
         put_partitions(out, &record->partitions);
         put_no_tags(out);
         break;
-    case CONSUMER_RECORD_MEMBER_CURRENT:
+    case MODERN_RECORD_MEMBER_CURRENT:
         buffer_put_i32(out, record->epoch);
         buffer_put_i32(out, record->previous_epoch);
         buffer_put_i8(out, (int8_t)record->state);
@@ -210,7 +210,7 @@ static void read_partitions(struct reader *reader, struct partition_set *out)
     partition_set_sort(out);
 }
 
-static void read_names(struct reader *reader, struct consumer_member_settings *out)
+static void read_names(struct reader *reader, struct modern_member_settings *out)
 {
     uint32_t count = read_count(reader), capacity = 0;
     for (uint32_t i = 0; i < count && !reader_failed(reader); i++) {
@@ -222,7 +222,7 @@ static void read_names(struct reader *reader, struct consumer_member_settings *o
     }
 }
 
-static void read_settings(struct reader *reader, struct consumer_member_settings *out)
+static void read_settings(struct reader *reader, struct modern_member_settings *out)
 {
     out->instance_id = read_string(reader);
     out->rack_id = read_string(reader);
@@ -235,19 +235,19 @@ static void read_settings(struct reader *reader, struct consumer_member_settings
     out->classic = read_tags(reader);
 }
 
-static void read_current(struct reader *reader, struct consumer_record *out)
+static void read_current(struct reader *reader, struct modern_record *out)
 {
     out->epoch = reader_i32(reader);
     out->previous_epoch = reader_i32(reader);
     uint8_t state = reader_u8(reader);
-    if (state > CONSUMER_MEMBER_UNRELEASED) reader_fail(reader);
-    out->state = (enum consumer_member_state)state;
+    if (state > MODERN_MEMBER_UNRELEASED) reader_fail(reader);
+    out->state = (enum modern_member_state)state;
     read_partitions(reader, &out->partitions);
     read_partitions(reader, &out->revoking);
     (void)read_tags(reader);
 }
 
-static void read_group_epoch(struct reader *reader, struct consumer_record *out)
+static void read_group_epoch(struct reader *reader, struct modern_record *out)
 {
     out->epoch = reader_i32(reader);
     struct slice hash = read_tags(reader);
@@ -259,43 +259,42 @@ static void read_group_epoch(struct reader *reader, struct consumer_record *out)
     out->metadata_hash = (int64_t)load_u64(hash.data);
 }
 
-static void read_value(struct reader *reader, struct consumer_record *out)
+static void read_value(struct reader *reader, struct modern_record *out)
 {
     switch (out->type) {
-    case CONSUMER_RECORD_GROUP: read_group_epoch(reader, out); break;
-    case CONSUMER_RECORD_MEMBER: read_settings(reader, &out->settings); break;
-    case CONSUMER_RECORD_TARGET:
+    case MODERN_RECORD_GROUP: read_group_epoch(reader, out); break;
+    case MODERN_RECORD_MEMBER: read_settings(reader, &out->settings); break;
+    case MODERN_RECORD_TARGET:
         out->epoch = reader_i32(reader);
         (void)read_tags(reader);
         break;
-    case CONSUMER_RECORD_MEMBER_TARGET:
+    case MODERN_RECORD_MEMBER_TARGET:
         read_partitions(reader, &out->partitions);
         (void)read_tags(reader);
         break;
-    case CONSUMER_RECORD_MEMBER_CURRENT: read_current(reader, out); break;
+    case MODERN_RECORD_MEMBER_CURRENT: read_current(reader, out); break;
     }
 }
 
-static enum status read_key(struct slice key, struct consumer_record *out)
+static enum status read_key(struct slice key, struct modern_record *out)
 {
     struct reader reader;
     reader_init(&reader, key.data, key.bytes);
     int16_t type = reader_i16(&reader);
     if (reader_failed(&reader)) return STATUS_CORRUPT;
-    if (type != CONSUMER_RECORD_GROUP && type != CONSUMER_RECORD_TARGET &&
-        !has_member((enum consumer_record_type)type))
+    if (type != MODERN_RECORD_GROUP && type != MODERN_RECORD_TARGET &&
+        !has_member((enum modern_record_type)type))
         return STATUS_NOT_FOUND;
-    out->type = (enum consumer_record_type)type;
+    out->type = (enum modern_record_type)type;
     out->group = read_key_string(&reader);
     if (has_member(out->type)) out->member = read_key_string(&reader);
     return reader_failed(&reader) ? STATUS_CORRUPT : STATUS_OK;
 }
 
-enum status consumer_record_decode(struct slice key, struct slice value,
-                                   struct consumer_record *out)
+enum status modern_record_decode(struct slice key, struct slice value, struct modern_record *out)
 {
     struct reader reader;
-    *out = (struct consumer_record){0};
+    *out = (struct modern_record){0};
     enum status status = read_key(key, out);
     if (status != STATUS_OK) return status;
     if (value.data == NULL) {
@@ -308,26 +307,26 @@ enum status consumer_record_decode(struct slice key, struct slice value,
     if (version > VALUE_VERSION) return STATUS_UNSUPPORTED;
     read_value(&reader, out);
     if (!reader_failed(&reader)) return STATUS_OK;
-    consumer_record_deinit(out);
+    modern_record_deinit(out);
     return STATUS_CORRUPT;
 }
 
 /* ---- on their way to the log ---- */
 
-void consumer_records_deinit(struct consumer_records *records)
+void modern_records_deinit(struct modern_records *records)
 {
     free(records->places);
     buffer_deinit(&records->bytes);
-    *records = (struct consumer_records){0};
+    *records = (struct modern_records){0};
 }
 
-void consumer_records_clear(struct consumer_records *records)
+void modern_records_clear(struct modern_records *records)
 {
     records->count = 0;
     buffer_clear(&records->bytes);
 }
 
-void consumer_records_add(struct consumer_records *records, const struct consumer_record *record)
+void modern_records_add(struct modern_records *records, const struct modern_record *record)
 {
     struct buffer *bytes = &records->bytes;
     if (records->count == records->capacity) {
@@ -335,20 +334,20 @@ void consumer_records_add(struct consumer_records *records, const struct consume
         records->places =
             memory_resize(records->places, records->capacity, sizeof(*records->places));
     }
-    struct consumer_record_place place = {.key_at = bytes->bytes, .tombstone = record->tombstone};
-    consumer_record_encode_key(bytes, record);
+    struct modern_record_place place = {.key_at = bytes->bytes, .tombstone = record->tombstone};
+    modern_record_encode_key(bytes, record);
     place.value_at = bytes->bytes;
     place.key_bytes = place.value_at - place.key_at;
-    if (!record->tombstone) consumer_record_encode_value(bytes, record);
+    if (!record->tombstone) modern_record_encode_value(bytes, record);
     place.value_bytes = bytes->bytes - place.value_at;
     records->places[records->count++] = place;
 }
 
-void consumer_records_get(const struct consumer_records *records, uint32_t index, struct slice *key,
-                          struct slice *value)
+void modern_records_get(const struct modern_records *records, uint32_t index, struct slice *key,
+                        struct slice *value)
 {
     ASSERT(index < records->count);
-    const struct consumer_record_place *place = &records->places[index];
+    const struct modern_record_place *place = &records->places[index];
     *key = (struct slice){records->bytes.data + place->key_at, place->key_bytes};
     *value = place->tombstone
                  ? (struct slice){0}
