@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (topic_pattern_new((struct slice){data, pattern_bytes}, &pattern, &error) != STATUS_OK)
         return 0;
     if (end != NULL)
-        (void)topic_pattern_matches(pattern, (struct slice){end + 1, bytes - pattern_bytes - 1}, NULL);
+        (void)topic_pattern_matches(pattern, (struct slice){end + 1, bytes - pattern_bytes - 1},
+                                    NULL);
     topic_pattern_free(pattern);
     return 0;
 }
