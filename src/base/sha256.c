@@ -34,3 +34,19 @@ void sha256(const void *data, size_t bytes, uint8_t digest[SHA256_BYTES])
     sha256_add(state, data, bytes);
     sha256_finish(state, digest);
 }
+
+void sha256_reuse(struct sha256_state *state, const void *data, size_t bytes,
+                  uint8_t digest[SHA256_BYTES])
+{
+    EVP_MD_CTX *context = (EVP_MD_CTX *)state;
+    sha256_add(state, data, bytes);
+    int finished = EVP_DigestFinal_ex(context, digest, NULL);
+    ASSERT(finished == 1);
+    int started = EVP_DigestInit_ex(context, NULL, NULL);
+    ASSERT(started == 1);
+}
+
+void sha256_free(struct sha256_state *state)
+{
+    EVP_MD_CTX_free((EVP_MD_CTX *)state);
+}

@@ -77,6 +77,7 @@ static bool exclusive_take_log(struct exclusive *exclusive, int64_t read_limit)
     log->read_limit = read_limit;
     log->cut_generation++;
     log->exclusive = exclusive;
+    compaction_cancel(log);
     return true;
 }
 
@@ -204,6 +205,7 @@ static void exclusive_leave(struct log_store *store, struct partition_log *log,
     log->dropped = true;
     log->read_limit = -1;
     log->cut_generation++;
+    compaction_cancel(log);
     while (log->ring_count > log->durable_chunks + log->flight_chunks) {
         cache_pop_last(log);
     }
@@ -392,6 +394,7 @@ static void exclusive_apply_truncate(struct exclusive *exclusive)
         target->index_blocks[kind] = exclusive->index_blocks[kind];
     }
     target->sealed = target->cut_to_length = false;
+    target->clean_to = target->base_offset;
     target->digest = 0;
     target->digest_known = exclusive->position == 0;
     if (log->settled_count >= log->segment_count) log->settled_count = log->segment_count - 1;
@@ -423,7 +426,10 @@ static void exclusive_apply_reset(struct exclusive *exclusive)
 static void exclusive_release_log(struct exclusive *exclusive)
 {
     struct partition_log *log = exclusive->log;
-    if (exclusive->slot != POSITION_SLOT_NONE) log->slot_generation = exclusive->slot_generation;
+    if (exclusive->slot != POSITION_SLOT_NONE) {
+        log->slot_generation = exclusive->slot_generation;
+        log->recorded_base = -1;
+    }
     log->busy = false;
     log->exclusive = NULL;
     log->read_limit = log->dropped ? -1 : INT64_MAX;

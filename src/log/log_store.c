@@ -195,7 +195,7 @@ static bool waiter_is_satisfied(const struct log_store *store, const struct flus
     if (!waiter->everything) return true;
     return store->position_dirty_count == 0 && !store->positions_job.in_flight &&
            journal_is_empty(store) && store->snapshots_in_flight == 0 &&
-           store->waiting_first == NULL;
+           store->compactions_in_flight == 0 && store->waiting_first == NULL;
 }
 
 static void waiter_tell(void *context)
@@ -285,6 +285,11 @@ void log_store_stop(struct log_store *store, log_done_fn done, void *context)
 {
     log_store_adopt(store);
     store->stopping = true;
+    struct partition_log *log;
+    DL_FOREACH(store->logs, log)
+    {
+        compaction_cancel(log);
+    }
     stop_take_snapshots(store);
     log_store_wait(store, true, done, context);
 }
@@ -315,8 +320,17 @@ static int64_t *scan_copy_segments(struct partition_log *log, uint32_t *count)
     for (uint32_t i = 0; i < log->segment_count; i++) {
         bases[i] = log->segments[i]->base_offset;
     }
+    log->scans++;
     pthread_mutex_unlock(&log->store->segments_mutex);
     return bases;
+}
+
+static void scan_free_segments(struct partition_log *log, int64_t *bases)
+{
+    free(bases);
+    pthread_mutex_lock(&log->store->segments_mutex);
+    log->scans--;
+    pthread_mutex_unlock(&log->store->segments_mutex);
 }
 
 /* A log on its way through log_store_scan(). */
@@ -449,7 +463,7 @@ enum status log_store_scan(struct partition_log *log, int64_t from, int64_t to, 
         scan.limit = i + 1 < count ? bases[i + 1] : log->log_end;
         status = scan_one_segment(&scan, bases[i], error);
     }
-    free(bases);
+    scan_free_segments(log, bases);
     return status;
 }
 

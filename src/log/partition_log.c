@@ -37,6 +37,7 @@ struct partition_log *log_new(struct log_store *store, const struct log_identity
     log->read_limit = INT64_MAX;
     log->noted_high_watermark = -1;
     log->slot = POSITION_SLOT_NONE;
+    log->recorded_base = -1;
     epoch_history_init(&log->epochs);
     return log;
 }
@@ -44,6 +45,7 @@ struct partition_log *log_new(struct log_store *store, const struct log_identity
 void log_free(struct partition_log *log)
 {
     ASSERT(log->jobs == 0 && !log->dirty && !log->in_commit && log->ring_count == 0);
+    ASSERT(log->compaction == NULL && log->swap_waiters == NULL);
     for (uint32_t i = 0; i < log->segment_count; i++) {
         open_file_detach(log->store, log->segments[i]);
         segment_free(log->segments[i]);

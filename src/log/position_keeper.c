@@ -106,6 +106,9 @@ static void positions_done(struct job *job)
         struct partition_log *log = work->logs[i];
         /* What cannot tell a tear from rot any more is not safe to go on with. */
         if (work->status != STATUS_OK) log_set_failed(log, &work->error);
+        if (work->status == STATUS_OK) {
+            log->recorded_base = work->updates[i].content.synced.segment_base;
+        }
         log_job_ended(log, false);
         if (work->status == STATUS_OK) retention_remove_retired(log);
     }

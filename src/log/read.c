@@ -289,8 +289,39 @@ static void read_submit(struct partition_log *log, struct segment *segment, stru
     executor_submit(log->store->options.executor, EXECUTOR_LANE_BACKGROUND, &work->job);
 }
 
+/* A read that came while files were changing their content. */
+struct parked_read {
+    struct partition_log *log;
+    struct log_read *read;
+};
+
+static void read_resume(void *context)
+{
+    struct parked_read parked = *(struct parked_read *)context;
+    enum status status = STATUS_OK;
+    free(context);
+    if (parked.log->dropped || parked.read->cancelled) {
+        read_set(parked.read, STATUS_CANCELLED, parked.log->name, "cancelled");
+    } else {
+        status = read_go_on(parked.log, parked.read);
+    }
+    if (status != STATUS_AGAIN) read_finish(parked.read);
+}
+
+static void read_park(struct partition_log *log, struct log_read *read)
+{
+    struct parked_read *parked = memory_new(sizeof(*parked));
+    *parked = (struct parked_read){.log = log, .read = read};
+    read->private_state = parked;
+    compaction_await_swap(log, read_resume, parked);
+}
+
 static enum status read_from_disk(struct partition_log *log, struct log_read *read, int64_t limit)
 {
+    if (log->swapping) {
+        read_park(log, read);
+        return STATUS_AGAIN;
+    }
     struct segment *segment = log_segment_of(log, read->next_offset);
     if (segment == NULL) return read_set(read, STATUS_OUT_OF_RANGE, log->name, "not in the log");
     struct cold_range range = read_range(log, segment, read, limit);

@@ -8,6 +8,7 @@
 #include "base/failpoint.h"
 #include "base/memory.h"
 #include "base/mutant.h"
+#include "log/compaction_work.h"
 
 static void recovery_forget_segments(struct recovery *recovery)
 {
@@ -96,6 +97,7 @@ static enum status chain_try_digest(struct recovery *recovery, struct recovered_
     segment->first_timestamp_ms = digest.first_timestamp_ms;
     segment->max_timestamp_ms = digest.max_timestamp_ms;
     segment->max_timestamp_offset = digest.max_timestamp_offset;
+    segment->clean_to = digest.base_offset + digest.clean_delta;
     segment->crc = digest.crc;
     segment->crc_known = true;
     recovery->expected = digest.end_offset;
@@ -132,8 +134,8 @@ static enum status chain_walk(struct recovery *recovery, struct error *error)
     recovery->segment_count = recovery->base_count;
     for (uint32_t i = 0; i < recovery->base_count; i++) {
         struct recovered_segment *segment = &recovery->segments[i];
-        segment->base_offset = segment->end_offset = segment->max_timestamp_offset =
-            recovery->bases[i];
+        segment->base_offset = segment->end_offset = segment->clean_to =
+            segment->max_timestamp_offset = recovery->bases[i];
         segment->first_timestamp_ms = segment->max_timestamp_ms = -1;
         /* Left by a reset, or by retention, that did not get to the end. */
         segment->remove =
@@ -174,7 +176,8 @@ static bool recovery_doubts_epochs(const struct recovery *recovery)
 
 enum status recovery_run(struct recovery *recovery, struct error *error)
 {
-    enum status status = recovery_list(recovery, error);
+    enum status status = compaction_finish_swaps(recovery->fs, recovery->directory, error);
+    if (status == STATUS_OK) status = recovery_list(recovery, error);
     if (status != STATUS_OK) return status;
     recovery->out->had_files = recovery->base_count > 0;
     if (!recovery->epochs_known && recovery->base_count > 0)
@@ -200,6 +203,7 @@ static struct segment *recovered_segment_open(const struct recovered_segment *fr
     segment->first_timestamp_ms = from->first_timestamp_ms;
     segment->max_timestamp_ms = from->max_timestamp_ms;
     segment->max_timestamp_offset = from->max_timestamp_offset;
+    segment->clean_to = from->clean_to;
     segment->digest = from->crc;
     segment->digest_known = from->crc_known;
     segment->created = true;
@@ -283,6 +287,7 @@ static void recovery_fill(struct recovery *recovery, struct partition_log *log,
     log->noted_high_watermark = recovery->has_offsets ? recovery->high_watermark : -1;
     log->slot = recovery->slot;
     log->slot_generation = recovery->slot_generation;
+    if (recovery->record == SYNCED_KNOWN) log->recorded_base = recovery->synced.segment_base;
     struct synced_position now;
     positions_current(log, &now);
     log->position_stale =

@@ -22,6 +22,7 @@ struct recovered_segment {
     int64_t base_offset, end_offset;
     int64_t bytes, file_bytes;
     int64_t first_timestamp_ms, max_timestamp_ms, max_timestamp_offset;
+    int64_t clean_to;
     uint32_t crc;
     bool crc_known;              /* of [0, bytes) */
     bool has_digest;             /* sealed, and taken on its digest's word */

@@ -99,7 +99,7 @@ static bool segment_may_retire(const struct partition_log *log, const struct seg
 void retention_retire(struct partition_log *log)
 {
     bool any = false;
-    while (log->segment_count > 1 && !log->failed && !log->dropped &&
+    while (log->segment_count > 1 && !log->failed && !log->dropped && !log->swapping &&
            segment_may_retire(log, log->segments[0])) {
         segment_retire(log);
         any = true;

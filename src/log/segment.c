@@ -25,6 +25,7 @@ struct segment *segment_new(int64_t base_offset)
     segment->base_offset = base_offset;
     segment->end_offset = base_offset;
     segment->durable_offset = base_offset;
+    segment->clean_to = base_offset;
     segment->first_timestamp_ms = -1;
     segment->max_timestamp_ms = -1;
     segment->max_timestamp_offset = base_offset;
@@ -65,6 +66,13 @@ bool segment_name_parse(const char *name, const char *suffix, int64_t *base_offs
 enum status segment_digest_write(struct file_system *fs, const char *directory,
                                  const struct segment_digest *digest, struct error *error)
 {
+    return segment_digest_write_as(fs, directory, ".digest", digest, error);
+}
+
+enum status segment_digest_write_as(struct file_system *fs, const char *directory,
+                                    const char *suffix, const struct segment_digest *digest,
+                                    struct error *error)
+{
     char path[SEGMENT_PATH_BYTES];
     struct buffer buffer;
     buffer_init(&buffer, DIGEST_BYTES);
@@ -78,10 +86,10 @@ enum status segment_digest_write(struct file_system *fs, const char *directory,
     buffer_put_u32(&buffer, digest->index_blocks[INDEX_OFFSETS]);
     buffer_put_u32(&buffer, digest->index_blocks[INDEX_TIMES]);
     buffer_put_u32(&buffer, digest->crc);
-    buffer_put_u32(&buffer, 0);
+    buffer_put_u32(&buffer, digest->clean_delta);
     buffer_put_u32(&buffer, crc32c(buffer.data, buffer.bytes));
     ASSERT(!buffer_failed(&buffer) && buffer.bytes == DIGEST_BYTES);
-    segment_path(path, directory, digest->base_offset, ".digest");
+    segment_path(path, directory, digest->base_offset, suffix);
     enum status status = file_replace(fs, path, buffer.data, buffer.bytes, error);
     buffer_deinit(&buffer);
     return status;
@@ -90,10 +98,17 @@ enum status segment_digest_write(struct file_system *fs, const char *directory,
 enum status segment_digest_read(struct file_system *fs, const char *directory, int64_t base_offset,
                                 struct segment_digest *out, struct error *error)
 {
+    return segment_digest_read_as(fs, directory, ".digest", base_offset, out, error);
+}
+
+enum status segment_digest_read_as(struct file_system *fs, const char *directory,
+                                   const char *suffix, int64_t base_offset,
+                                   struct segment_digest *out, struct error *error)
+{
     char path[SEGMENT_PATH_BYTES];
     struct buffer buffer;
     struct reader reader;
-    segment_path(path, directory, base_offset, ".digest");
+    segment_path(path, directory, base_offset, suffix);
     buffer_init(&buffer, 0);
     enum status status = file_read_whole(fs, path, DIGEST_BYTES, &buffer, error);
     if (status == STATUS_TOO_LARGE) status = STATUS_CORRUPT;
@@ -109,10 +124,11 @@ enum status segment_digest_read(struct file_system *fs, const char *directory, i
     out->index_blocks[INDEX_OFFSETS] = reader_u32(&reader);
     out->index_blocks[INDEX_TIMES] = reader_u32(&reader);
     out->crc = reader_u32(&reader);
-    reader_skip(&reader, 4);
+    out->clean_delta = reader_u32(&reader);
     uint32_t sum = reader_u32(&reader);
     if (reader_failed(&reader) || magic != DIGEST_MAGIC || out->base_offset != base_offset ||
         out->end_offset < base_offset || out->bytes < 0 ||
+        out->clean_delta > out->end_offset - base_offset ||
         crc32c(buffer.data, DIGEST_BYTES - 4) != sum) {
         status = error_set(error, STATUS_CORRUPT, "%s: checksum does not match", path);
     }

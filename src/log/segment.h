@@ -25,7 +25,8 @@ struct segment {
     int64_t first_timestamp_ms;            /* max timestamp of the first batch; -1: none yet */
     int64_t max_timestamp_ms;              /* -1: none */
     int64_t max_timestamp_offset;          /* base offset of the batch it came with */
-    uint32_t digest;                       /* CRC-32C of [0, durable_bytes), if known */
+    int64_t clean_to; /* compaction has been here: no key twice below it; = base_offset: dirty */
+    uint32_t digest;  /* CRC-32C of [0, durable_bytes), if known */
     bool digest_known;
     bool created;            /* the file is there and its name synced */
     bool sealed;             /* takes no more appends */
@@ -54,11 +55,22 @@ struct segment_digest {
     int64_t first_timestamp_ms, max_timestamp_ms, max_timestamp_offset;
     uint32_t index_blocks[INDEX_KIND_COUNT];
     uint32_t crc;
+    uint32_t clean_delta; /* clean_to - base_offset */
 };
+/* A digest beside files that are to take the place of others: see compaction_swap.c. */
+#define DIGEST_SWAP_SUFFIX ".digest.swap"
 /* Worker. */
 STATUS_MUST_CHECK
 enum status segment_digest_write(struct file_system *fs, const char *directory,
                                  const struct segment_digest *digest, struct error *error);
+STATUS_MUST_CHECK
+enum status segment_digest_write_as(struct file_system *fs, const char *directory,
+                                    const char *suffix, const struct segment_digest *digest,
+                                    struct error *error);
+STATUS_MUST_CHECK
+enum status segment_digest_read_as(struct file_system *fs, const char *directory,
+                                   const char *suffix, int64_t base_offset,
+                                   struct segment_digest *out, struct error *error);
 /* STATUS_NOT_FOUND, STATUS_CORRUPT, STATUS_IO. */
 STATUS_MUST_CHECK
 enum status segment_digest_read(struct file_system *fs, const char *directory, int64_t base_offset,

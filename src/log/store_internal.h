@@ -120,6 +120,13 @@ struct exclusive {
     struct error error;
 };
 
+/* Something that has to wait until the files of a swap are in place. */
+struct swap_waiter {
+    void (*resume)(void *context);
+    void *context;
+    struct swap_waiter *next;
+};
+
 struct partition_log {
     struct log_store *store;
     void *owner;
@@ -147,6 +154,13 @@ struct partition_log {
     struct read_hint *hints;
     uint32_t next_hint;
     struct exclusive *exclusive; /* set while BUSY */
+
+    struct compaction *compaction;    /* under way */
+    bool swapping;                    /* files change their content: nobody opens one by its name */
+    struct swap_waiter *swap_waiters; /* in the order they came */
+    struct swap_waiter *swap_waiters_last;
+    uint32_t scans;        /* under segments_mutex: workers that read the files by name */
+    int64_t recorded_base; /* the segment that the synced position on record names; -1: unknown */
 
     int64_t noted_high_watermark;
     uint32_t slot;
@@ -332,6 +346,7 @@ struct log_store {
     bool trash_in_flight, trash_wanted;
 
     struct retention_clock retention;
+    uint32_t compactions_in_flight;
     struct log_store_stats stats;
     bool stopping, freeing;
 };
@@ -437,6 +452,11 @@ void offsets_deinit(struct log_store *store);
 void seal_start(struct partition_log *log, struct segment *segment);
 /* Writes a producer snapshot, in the background; `content` is taken. */
 void snapshot_start(struct partition_log *log, int64_t base_offset, struct buffer *content);
+/* ---- compaction.c ---- */
+/* It ends at its next step, and leaves the log as it is. */
+void compaction_cancel(struct partition_log *log);
+/* Calls `resume` when the swap under way is through. */
+void compaction_await_swap(struct partition_log *log, void (*resume)(void *context), void *context);
 /* ---- retention.c ---- */
 /* The floor is on record: removes the files of what was retired when its recording began. */
 void retention_remove_retired(struct partition_log *log);

@@ -28,6 +28,7 @@ struct lookup_job {
     struct lookup_segment *segments;
     uint32_t segment_count;
     int64_t durable; /* memory is searched from here on */
+    uint32_t cut_generation;
     /* the answer so far */
     int64_t found_offset, found_timestamp_ms;
     int32_t found_epoch;
@@ -225,11 +226,21 @@ static void lookup_memory(struct lookup_job *work)
     }
 }
 
+static void lookup_begin(void *context);
+
 static void lookup_done(struct job *job)
 {
     struct lookup_job *work = CONTAINER_OF(job, struct lookup_job, job);
     struct partition_log *log = work->log;
     struct log_time_lookup *lookup = work->lookup;
+    if (!log->dropped && work->cut_generation != log->cut_generation) {
+        /* Files went or changed meanwhile: whatever came of it, ask again. */
+        free(work->segments);
+        work->segments = NULL;
+        lookup_begin(work);
+        log_job_ended(log, false);
+        return;
+    }
     if (log->dropped) {
         work->status = STATUS_CANCELLED;
     } else if (work->status == STATUS_OK) {
@@ -271,6 +282,32 @@ static void lookup_copy_segment(const struct lookup_job *work, const struct segm
     }
 }
 
+static void lookup_begin(void *context)
+{
+    struct lookup_job *work = context;
+    struct partition_log *log = work->log;
+    if (log->swapping) {
+        compaction_await_swap(log, lookup_begin, work);
+        return;
+    }
+    work->status = STATUS_OK;
+    work->limit_offset = work->lookup->limit_offset;
+    if (work->limit_offset > log->log_end) work->limit_offset = log->log_end;
+    if (work->limit_offset > log->read_limit) work->limit_offset = log->read_limit;
+    work->log_start = log->log_start;
+    work->durable = log->durable;
+    work->cut_generation = log->cut_generation;
+    work->found_offset = work->found_timestamp_ms = -1;
+    work->found_epoch = -1;
+    work->segments = memory_new((log->segment_count + 1) * sizeof(*work->segments));
+    work->segment_count = 0;
+    for (uint32_t i = 0; i < log->segment_count; i++) {
+        lookup_copy_segment(work, log->segments[i], &work->segments[work->segment_count++]);
+    }
+    log_job_began(log, false);
+    executor_submit(log->store->options.executor, EXECUTOR_LANE_BACKGROUND, &work->job);
+}
+
 void partition_log_find_timestamp(struct partition_log *log, struct log_time_lookup *lookup)
 {
     struct lookup_job *work = memory_new(sizeof(*work));
@@ -279,17 +316,6 @@ void partition_log_find_timestamp(struct partition_log *log, struct log_time_loo
     work->lookup = lookup;
     work->timestamp_ms = lookup->timestamp_ms;
     work->want_max = lookup->want_max;
-    work->limit_offset = lookup->limit_offset < log->log_end ? lookup->limit_offset : log->log_end;
-    if (work->limit_offset > log->read_limit) work->limit_offset = log->read_limit;
-    work->log_start = log->log_start;
-    work->durable = log->durable;
-    work->found_offset = work->found_timestamp_ms = -1;
-    work->found_epoch = -1;
-    work->segments = memory_new((log->segment_count + 1) * sizeof(*work->segments));
-    for (uint32_t i = 0; i < log->segment_count; i++) {
-        lookup_copy_segment(work, log->segments[i], &work->segments[work->segment_count++]);
-    }
     lookup->private_state = work;
-    log_job_began(log, false);
-    executor_submit(log->store->options.executor, EXECUTOR_LANE_BACKGROUND, &work->job);
+    lookup_begin(work);
 }

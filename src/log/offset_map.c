@@ -1,0 +1,90 @@
+/* offset_map.c: see offset_map.h. */
+#include "log/offset_map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/sha256.h"
+
+#define OFFSET_MAP_SLOTS_MIN 16
+
+struct offset_map_slot {
+    uint64_t high, low; /* of the key's digest */
+    int64_t offset;     /* + 1; 0: free */
+};
+struct offset_map {
+    struct sha256_state *hasher;
+    uint32_t slot_count, count, count_max;
+    struct offset_map_slot *slots;
+};
+
+struct offset_map *offset_map_new(size_t bytes)
+{
+    size_t slots = bytes / sizeof(struct offset_map_slot);
+    if (slots < OFFSET_MAP_SLOTS_MIN) slots = OFFSET_MAP_SLOTS_MIN;
+    if (slots > UINT32_MAX) slots = UINT32_MAX;
+    struct offset_map_slot *memory = calloc(slots, sizeof(*memory));
+    if (memory == NULL) return NULL;
+    struct offset_map *map = memory_new(sizeof(*map));
+    map->slots = memory;
+    map->slot_count = (uint32_t)slots;
+    map->count_max = map->slot_count / 4 * 3;
+    return map;
+}
+
+void offset_map_free(struct offset_map *map)
+{
+    if (map == NULL) return;
+    offset_map_rest(map);
+    free(map->slots);
+    free(map);
+}
+
+void offset_map_rest(struct offset_map *map)
+{
+    sha256_free(map->hasher);
+    map->hasher = NULL;
+}
+
+uint32_t offset_map_count(const struct offset_map *map)
+{
+    return map->count;
+}
+
+/* The slot of the key, or the free one where it would go. */
+static struct offset_map_slot *offset_map_find(struct offset_map *map, struct slice key,
+                                               uint64_t *high, uint64_t *low)
+{
+    uint8_t digest[SHA256_BYTES];
+    if (map->hasher == NULL) map->hasher = sha256_new();
+    sha256_reuse(map->hasher, key.data == NULL ? (const void *)"" : key.data, key.bytes, digest);
+    *high = load_u64(digest);
+    *low = load_u64(digest + 8);
+    uint32_t at = (uint32_t)(*high % map->slot_count);
+    for (;;) {
+        struct offset_map_slot *slot = &map->slots[at];
+        if (slot->offset == 0 || (slot->high == *high && slot->low == *low)) return slot;
+        if (++at == map->slot_count) at = 0;
+    }
+}
+
+bool offset_map_put(struct offset_map *map, struct slice key, int64_t offset)
+{
+    uint64_t high, low;
+    struct offset_map_slot *slot = offset_map_find(map, key, &high, &low);
+    if (slot->offset == 0) {
+        if (map->count == map->count_max) return false;
+        map->count++;
+        slot->high = high;
+        slot->low = low;
+    }
+    slot->offset = offset + 1;
+    return true;
+}
+
+int64_t offset_map_get(struct offset_map *map, struct slice key)
+{
+    uint64_t high, low;
+    return offset_map_find(map, key, &high, &low)->offset - 1;
+}

@@ -1,0 +1,438 @@
+/* compaction_test.c: passes over a log: what stays, the swap under crashes, cancelling, memory. */
+#include "lib/compaction_model.h"
+
+static void the_last_record_of_each_key_stays(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    struct log_compaction pass;
+    (void)state;
+    compaction_begin(&f, &disk, 1000);
+    for (int i = 0; i < 200; i++) {
+        keyed_append(&f, (struct keyed){.key = i % 4, .value = i});
+    }
+    uint32_t before = partition_log_segment_count(f.log);
+    assert_true(before > 5);
+    int64_t bytes = partition_log_bytes(f.log);
+    assert_int_equal(compact(&f, &pass, NULL), STATUS_OK);
+    assert_true(pass.swaps > 0 && pass.records_out < pass.records_in);
+    assert_true(partition_log_bytes(f.log) < bytes);
+    assert_true(partition_log_segment_count(f.log) < before);
+    assert_last_values(&f, (int64_t[]){196, 197, 198, 199}, 4);
+    assert_int_equal(partition_log_end_offset(f.log), 200);
+    fixture_stop(&f);
+    fixture_reopen(&f);
+    assert_false(f.recovery.quarantined);
+    assert_last_values(&f, (int64_t[]){196, 197, 198, 199}, 4);
+    assert_int_equal(partition_log_end_offset(f.log), 200);
+    struct log_inspect_result inspected = LOG_INSPECT_RESULT_NONE;
+    assert_int_equal(log_verify_directory(&disk.fs, FIXTURE_DIRECTORY, NULL, &inspected, NULL),
+                     STATUS_OK);
+    assert_int_equal(inspected.faults, 0);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
+static void what_is_clean_is_not_cleaned_again(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    struct log_compaction pass;
+    (void)state;
+    compaction_begin(&f, &disk, 400);
+    for (int i = 0; i < 40; i++) {
+        keyed_append(&f, (struct keyed){.key = i % 4, .value = i});
+    }
+    assert_int_equal(compact(&f, &pass, NULL), STATUS_OK);
+    assert_int_equal(compact(&f, &pass, NULL), STATUS_NOT_FOUND);
+    fixture_stop(&f);
+    fixture_reopen(&f);
+    fixture_rest(&f);
+    assert_int_equal(compact(&f, &pass, NULL), STATUS_NOT_FOUND);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
+static void nothing_at_or_above_the_limit_is_touched(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    struct log_compaction pass;
+    (void)state;
+    compaction_begin(&f, &disk, 400);
+    for (int i = 0; i < 40; i++) {
+        keyed_append(&f, (struct keyed){.key = 0, .value = i});
+    }
+    struct log_compaction options = {.limit_offset = 20};
+    assert_int_equal(compact(&f, &pass, &options), STATUS_OK);
+    assert_true(pass.clean_to <= 20);
+    assert_true(count_records(&f, 0, 20) < 20);
+    assert_int_equal(count_records(&f, 20, 40), 20);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
+static void a_read_inside_a_gap_goes_on_at_the_next_batch(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    struct log_compaction pass;
+    (void)state;
+    compaction_begin(&f, &disk, 400);
+    for (int i = 0; i < 40; i++) {
+        keyed_append(&f, (struct keyed){.key = i < 35 ? 0 : i, .value = i});
+    }
+    assert_int_equal(compact(&f, &pass, NULL), STATUS_OK);
+    for (int64_t offset = 0; offset < 40; offset++) {
+        enum status status;
+        assert_int_equal(read_to_end(&f, offset, &status), 40);
+        assert_int_equal(status, STATUS_OK);
+    }
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
+static void a_tombstone_goes_when_its_time_is_over_and_not_before(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    struct log_compaction pass;
+    (void)state;
+    compaction_begin(&f, &disk, 400);
+    keyed_append(&f, (struct keyed){.key = 1, .value = 7});
+    keyed_append(&f, (struct keyed){.key = 1, .tombstone = true});
+    for (int i = 0; i < 20; i++) {
+        keyed_append(&f, (struct keyed){.key = 2, .value = i});
+    }
+    struct log_compaction options = {.now_ms = 1000, .delete_retention_ms = 500};
+    assert_int_equal(compact(&f, &pass, &options), STATUS_OK);
+    assert_int_equal(count_tombstones(&f), 1);
+    assert_int_equal(count_records(&f, 0, 2), 1);
+    for (int i = 0; i < 20; i++) {
+        keyed_append(&f, (struct keyed){.key = 2, .value = 20 + i});
+    }
+    options.now_ms = 1499;
+    assert_int_equal(compact(&f, &pass, &options), STATUS_OK);
+    assert_int_equal(count_tombstones(&f), 1);
+    for (int i = 0; i < 20; i++) {
+        keyed_append(&f, (struct keyed){.key = 2, .value = 40 + i});
+    }
+    options.now_ms = 1500;
+    assert_int_equal(compact(&f, &pass, &options), STATUS_OK);
+    assert_int_equal(count_tombstones(&f), 0);
+    assert_int_equal(count_records(&f, 0, 2), 0);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
+static void records_of_aborted_transactions_go_and_do_not_hide_others(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    struct log_compaction pass;
+    (void)state;
+    compaction_begin(&f, &disk, 400);
+    keyed_append(&f, (struct keyed){.key = 0, .value = 1});
+    keyed_append(&f, (struct keyed){.key = 0, .value = 2, .producer = 9, .transactional = true});
+    marker_append(&f, 9, false);
+    keyed_append(&f, (struct keyed){.key = 1, .value = 3, .producer = 9, .transactional = true});
+    marker_append(&f, 9, true);
+    for (int i = 0; i < 20; i++) {
+        keyed_append(&f, (struct keyed){.key = 2, .value = i});
+    }
+    struct log_compaction options = {.now_ms = 1000, .delete_retention_ms = 500};
+    assert_int_equal(compact(&f, &pass, &options), STATUS_OK);
+    assert_last_values(&f, (int64_t[]){1, 3, 19}, 3);
+    /* The commit's marker has a record to speak for; the abort's goes when its time is over. */
+    assert_int_equal(count_markers(&f), 2);
+    for (int i = 0; i < 20; i++) {
+        keyed_append(&f, (struct keyed){.key = 2, .value = 20 + i});
+    }
+    options.now_ms = 9999;
+    assert_int_equal(compact(&f, &pass, &options), STATUS_OK);
+    assert_int_equal(count_markers(&f), 1);
+    assert_last_values(&f, (int64_t[]){1, 3, 39}, 3);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
+static void an_open_transaction_ends_what_is_cleaned(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    struct log_compaction pass;
+    (void)state;
+    compaction_begin(&f, &disk, 400);
+    for (int i = 0; i < 10; i++) {
+        keyed_append(&f, (struct keyed){.key = 0, .value = i});
+    }
+    keyed_append(&f, (struct keyed){.key = 0, .value = 10, .producer = 9, .transactional = true});
+    for (int i = 11; i < 30; i++) {
+        keyed_append(&f, (struct keyed){.key = 0, .value = i});
+    }
+    assert_int_equal(compact(&f, &pass, NULL), STATUS_OK);
+    assert_int_equal(pass.clean_to, 10);
+    assert_int_equal(count_records(&f, 10, 30), 20);
+    marker_append(&f, 9, false);
+    assert_int_equal(compact(&f, &pass, NULL), STATUS_OK);
+    assert_true(pass.clean_to > 10);
+    assert_int_equal(count_records(&f, 10, 11), 0);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
+static void a_producers_last_batch_keeps_its_header(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    struct log_compaction pass;
+    (void)state;
+    compaction_begin(&f, &disk, 400);
+    keyed_append(&f, (struct keyed){.key = 0, .value = 1, .producer = 5, .sequence = 41});
+    for (int i = 0; i < 30; i++) {
+        keyed_append(&f, (struct keyed){.key = 0, .value = i});
+    }
+    int64_t kept[] = {0};
+    struct log_compaction options = {.kept_offsets = kept, .kept_count = 1};
+    assert_int_equal(compact(&f, &pass, &options), STATUS_OK);
+    struct batch_header header;
+    first_batch(&f, &header);
+    assert_int_equal(header.base_offset, 0);
+    assert_int_equal(header.record_count, 0);
+    assert_int_equal(header.producer_id, 5);
+    assert_int_equal(header.base_sequence, 41);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
+static void a_map_that_is_full_makes_several_passes_of_it(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    struct log_compaction pass;
+    int passes = 0;
+    (void)state;
+    compaction_begin(&f, &disk, 2000);
+    for (int i = 0; i < 300; i++) {
+        keyed_append(&f, (struct keyed){.key = i % 100, .value = i});
+    }
+    struct log_compaction options = {.map_bytes = 40 * 24}; /* 30 keys */
+    int64_t clean_to = 0;
+    do {
+        assert_int_equal(compact(&f, &pass, &options), STATUS_OK);
+        assert_true(pass.clean_to > clean_to);
+        clean_to = pass.clean_to;
+        passes++;
+    } while (pass.more);
+    assert_true(passes > 2);
+    int64_t expected[100];
+    for (int i = 0; i < 100; i++) {
+        expected[i] = 200 + i;
+    }
+    assert_last_values(&f, expected, 100);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
+static void a_crash_at_any_operation_leaves_the_old_or_the_new(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1;; n++) {
+        struct memory_disk disk;
+        struct log_fixture f;
+        struct log_compaction pass;
+        compaction_begin(&f, &disk, 400);
+        for (int i = 0; i < 30; i++) {
+            keyed_append(&f, (struct keyed){.key = i % 4, .value = i});
+        }
+        disk.fail_at = disk.operations + n;
+        disk.fail_for_ever = true;
+        enum status status = compact(&f, &pass, NULL);
+        bool reached = disk.operations >= disk.fail_at;
+        assert_true(reached || status == STATUS_OK);
+        fixture_crash(&f);
+        if (n % 3 != 0) memory_disk_power_cut(&disk);
+        /* And a second one, while the first is being mended. */
+        disk.fail_at = disk.operations + n % 7 + 1;
+        disk.fail_for_ever = true;
+        fake_loop_init(&f.loop);
+        if (fixture_try_open(&f) != STATUS_OK && f.log == NULL) {
+            log_store_free(f.store);
+            fake_loop_deinit(&f.loop);
+            disk.fail_at = 0;
+            disk.fail_for_ever = false;
+        } else {
+            fixture_crash(&f);
+        }
+        if (n % 2 != 0) memory_disk_power_cut(&disk);
+        fixture_reopen(&f);
+        assert_false(f.recovery.quarantined);
+        assert_int_equal(f.recovery.cut_bytes, 0);
+        assert_int_equal(partition_log_end_offset(f.log), 30);
+        assert_last_values(&f, (int64_t[]){28, 29, 26, 27}, 4);
+        assert_no_leftovers(&disk);
+        keyed_append(&f, (struct keyed){.key = 3, .value = 99});
+        fixture_rest(&f);
+        assert_int_equal(
+            compact(&f, &pass, NULL) == STATUS_OK || partition_log_segment_count(f.log) < 4, true);
+        assert_last_values(&f, (int64_t[]){28, 29, 26, 99}, 4);
+        fixture_stop(&f);
+        memory_disk_deinit(&disk);
+        if (!reached) break;
+    }
+}
+
+static void one_failed_operation_gives_the_pass_up_or_fails_the_copy(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1;; n++) {
+        struct memory_disk disk;
+        struct log_fixture f;
+        struct log_compaction pass;
+        compaction_begin(&f, &disk, 400);
+        for (int i = 0; i < 30; i++) {
+            keyed_append(&f, (struct keyed){.key = i % 4, .value = i});
+        }
+        disk.fail_at = disk.operations + n;
+        disk.fail_with = n % 2 == 0 ? STATUS_NO_SPACE : STATUS_IO;
+        enum status status = compact(&f, &pass, NULL);
+        bool reached = disk.operations >= disk.fail_at;
+        assert_true(status == STATUS_OK || reached);
+        disk.fail_at = 0;
+        if (!partition_log_failed(f.log)) {
+            assert_last_values(&f, (int64_t[]){28, 29, 26, 27}, 4);
+        }
+        fixture_crash(&f);
+        fixture_reopen(&f);
+        assert_false(f.recovery.quarantined);
+        assert_last_values(&f, (int64_t[]){28, 29, 26, 27}, 4);
+        fixture_stop(&f);
+        memory_disk_deinit(&disk);
+        if (!reached) break;
+    }
+}
+
+static void reads_that_meet_a_swap_see_every_last_value(void **state)
+{
+    (void)state;
+    for (int steps = 0; steps < 12; steps++) {
+        struct memory_disk disk;
+        struct log_fixture f;
+        struct log_compaction pass;
+        bool done = false;
+        compaction_begin(&f, &disk, 400);
+        for (int i = 0; i < 30; i++) {
+            keyed_append(&f, (struct keyed){.key = i % 4, .value = i});
+        }
+        fixture_rest(&f);
+        disk.nowait_misses = true;
+        pass = compaction_options(&f, NULL);
+        pass.done = compaction_is_done;
+        pass.context = &done;
+        assert_int_equal(partition_log_compact(f.log, &pass), STATUS_OK);
+        for (int i = 0; i < steps; i++) {
+            fake_loop_run_job(&f.loop);
+        }
+        assert_last_values(&f, (int64_t[]){28, 29, 26, 27}, 4);
+        while (!done) {
+            assert_true(fake_loop_run_job(&f.loop));
+        }
+        assert_last_values(&f, (int64_t[]){28, 29, 26, 27}, 4);
+        fixture_stop(&f);
+        memory_disk_deinit(&disk);
+    }
+}
+
+static void a_cut_cancels_a_pass_and_its_progress_is_forgotten(void **state)
+{
+    (void)state;
+    for (int steps = 0; steps < 8; steps++) {
+        struct memory_disk disk;
+        struct log_fixture f;
+        struct log_compaction pass;
+        bool done = false;
+        compaction_begin(&f, &disk, 400);
+        for (int i = 0; i < 30; i++) {
+            keyed_append(&f, (struct keyed){.key = 0, .value = i});
+        }
+        fixture_rest(&f);
+        pass = compaction_options(&f, NULL);
+        pass.done = compaction_is_done;
+        pass.context = &done;
+        assert_int_equal(partition_log_compact(f.log, &pass), STATUS_OK);
+        for (int i = 0; i < steps; i++) {
+            fake_loop_run_job(&f.loop);
+        }
+        partition_log_truncate(f.log, 10, fixture_done, &f);
+        fixture_rest(&f);
+        assert_true(done);
+        assert_int_equal(f.done_calls, 1);
+        assert_int_equal(f.done_status, STATUS_OK);
+        assert_true(partition_log_end_offset(f.log) <= 10);
+        while (partition_log_end_offset(f.log) < 30) {
+            keyed_append(&f, (struct keyed){.key = partition_log_end_offset(f.log) % 2,
+                                            .value = partition_log_end_offset(f.log)});
+        }
+        fixture_rest(&f);
+        assert_int_equal(compact(&f, &pass, NULL), STATUS_OK);
+        assert_last_values(&f, (int64_t[]){28, 29}, 2);
+        assert_true(count_records(&f, 0, 20) <= 2);
+        assert_no_leftovers(&disk);
+        fixture_stop(&f);
+        memory_disk_deinit(&disk);
+    }
+}
+
+static void an_idle_log_is_rolled_so_that_it_can_be_cleaned(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    struct log_compaction pass;
+    (void)state;
+    compaction_begin(&f, &disk, 1 << 20);
+    for (int i = 0; i < 10; i++) {
+        keyed_append(&f, (struct keyed){.key = 0, .value = i});
+    }
+    assert_int_equal(compact(&f, &pass, NULL), STATUS_NOT_FOUND);
+    partition_log_roll_before(f.log, KEYED_TIME_MS);
+    assert_int_equal(partition_log_segment_count(f.log), 1);
+    partition_log_roll_before(f.log, KEYED_TIME_MS + 1000000);
+    assert_int_equal(partition_log_segment_count(f.log), 2);
+    fixture_rest(&f);
+    assert_int_equal(compact(&f, &pass, NULL), STATUS_OK);
+    assert_int_equal(count_records(&f, 0, 10), 1);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
+/* Random keys, tombstones and transactions, compacted at random moments, restarted now and then:
+ * the surviving values are those of a plain table. */
+static void surviving_values_are_those_of_a_plain_table(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        play_model(seed);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_record_of_each_key_stays),
+        cmocka_unit_test(what_is_clean_is_not_cleaned_again),
+        cmocka_unit_test(nothing_at_or_above_the_limit_is_touched),
+        cmocka_unit_test(a_read_inside_a_gap_goes_on_at_the_next_batch),
+        cmocka_unit_test(a_tombstone_goes_when_its_time_is_over_and_not_before),
+        cmocka_unit_test(records_of_aborted_transactions_go_and_do_not_hide_others),
+        cmocka_unit_test(an_open_transaction_ends_what_is_cleaned),
+        cmocka_unit_test(a_producers_last_batch_keeps_its_header),
+        cmocka_unit_test(a_map_that_is_full_makes_several_passes_of_it),
+        cmocka_unit_test(a_crash_at_any_operation_leaves_the_old_or_the_new),
+        cmocka_unit_test(one_failed_operation_gives_the_pass_up_or_fails_the_copy),
+        cmocka_unit_test(reads_that_meet_a_swap_see_every_last_value),
+        cmocka_unit_test(a_cut_cancels_a_pass_and_its_progress_is_forgotten),
+        cmocka_unit_test(an_idle_log_is_rolled_so_that_it_can_be_cleaned),
+        cmocka_unit_test(surviving_values_are_those_of_a_plain_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
