@@ -83,3 +83,18 @@ uint32_t aborted_index_find(const struct aborted_index *index, int64_t offset, i
     }
     return found;
 }
+
+bool aborted_transactions_hold(const struct aborted_transaction *transactions, uint32_t count,
+                               uint32_t *at, int64_t producer_id, int64_t base_offset)
+{
+    while (*at < count && transactions[*at].marker_offset < base_offset)
+        ++*at;
+    for (uint32_t i = *at; i < count; i++) {
+        const struct aborted_transaction *transaction = &transactions[i];
+        if (transaction->producer_id == producer_id && transaction->first_offset <= base_offset) {
+            return true;
+        }
+        if (transaction->last_stable_offset > base_offset) break;
+    }
+    return false;
+}

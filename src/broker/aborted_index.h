@@ -43,4 +43,9 @@ void aborted_index_prune(struct aborted_index *index, int64_t log_start);
 uint32_t aborted_index_find(const struct aborted_index *index, int64_t offset, int64_t end_offset,
                             struct aborted_transaction *out, uint32_t capacity);
 
+/* Is the transactional data batch at `base_offset` part of an aborted transaction? For a reader who
+ * walks batches upwards with what aborted_index_find() gave him; *at begins at 0 and is kept. */
+bool aborted_transactions_hold(const struct aborted_transaction *transactions, uint32_t count,
+                               uint32_t *at, int64_t producer_id, int64_t base_offset);
+
 #endif

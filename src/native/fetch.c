@@ -120,8 +120,7 @@ static enum status answer_parts(struct fetch_work *work, struct record_sink *sin
         struct error why = {.status = STATUS_OK};
         enum status status = part->status;
         if (status == STATUS_OK) {
-            status = record_sink_add(sink, work->indexes[i], &part->read, part->offset,
-                                     &next_offset, &why);
+            status = record_sink_add(sink, work->indexes[i], part, &next_offset, &why);
         } else {
             error_set(&why, status, "%s", status_text(status));
         }

@@ -56,15 +56,22 @@ static bool sink_put(struct record_sink *sink, int32_t partition, const struct r
     return true;
 }
 
+/* Is none of its records for the client? */
+static bool is_hidden(const struct fetch_partition *part, const struct batch_header *header,
+                      int64_t next_offset, uint32_t *aborted_at)
+{
+    if ((header->attributes & BATCH_CONTROL) != 0) return true;
+    if (batch_last_offset(header) < next_offset) return true;
+    return (header->attributes & BATCH_TRANSACTIONAL) != 0 &&
+           aborted_transactions_hold(part->aborted, part->aborted_count, aborted_at,
+                                     header->producer_id, header->base_offset);
+}
+
 /* One batch; *next_offset stands at the first record that did not go in. */
 static enum status add_batch(struct record_sink *sink, int32_t partition, const uint8_t *data,
                              const struct batch_header *header, int64_t *next_offset,
                              struct error *error)
 {
-    if ((header->attributes & BATCH_CONTROL) != 0 || batch_last_offset(header) < *next_offset) {
-        *next_offset = batch_last_offset(header) + 1;
-        return STATUS_OK;
-    }
     struct record_iterator iterator;
     struct record record;
     enum status status =
@@ -92,10 +99,12 @@ static enum status add_batch(struct record_sink *sink, int32_t partition, const 
 }
 
 enum status record_sink_add(struct record_sink *sink, int32_t partition,
-                            const struct log_read *read, int64_t offset, int64_t *next_offset,
+                            const struct fetch_partition *part, int64_t *next_offset,
                             struct error *error)
 {
-    *next_offset = offset;
+    const struct log_read *read = &part->read;
+    uint32_t aborted_at = 0;
+    *next_offset = part->offset;
     for (uint32_t i = 0; i < read->piece_count; i++) {
         const uint8_t *data = read->pieces[i].shared->data + read->pieces[i].at;
         size_t left = read->pieces[i].bytes;
@@ -103,7 +112,9 @@ enum status record_sink_add(struct record_sink *sink, int32_t partition,
             if (record_sink_is_full(sink)) return STATUS_OK;
             struct batch_header header;
             enum status status = batch_parse(data, left, true, &header, error);
-            if (status == STATUS_OK) {
+            if (status == STATUS_OK && is_hidden(part, &header, *next_offset, &aborted_at)) {
+                *next_offset = batch_last_offset(&header) + 1;
+            } else if (status == STATUS_OK) {
                 status = add_batch(sink, partition, data, &header, next_offset, error);
             }
             if (status != STATUS_OK) return status == STATUS_AGAIN ? STATUS_CORRUPT : status;

@@ -17,11 +17,12 @@ struct record_sink {
 };
 
 void record_sink_begin(struct record_sink *sink);
-/* Adds what a partition's read holds from `offset` on. *next_offset: where to go on, which may lie
- * past records that are not shown. STATUS_CORRUPT, TOO_LARGE (a record no client could take). */
+/* Adds what a partition's read holds from its offset on: neither markers nor, under read_committed,
+ * what was aborted. *next_offset: where to go on, which may lie past records that are not shown.
+ * STATUS_CORRUPT, TOO_LARGE (a record no client could take). */
 STATUS_MUST_CHECK
 enum status record_sink_add(struct record_sink *sink, int32_t partition,
-                            const struct log_read *read, int64_t offset, int64_t *next_offset,
+                            const struct fetch_partition *part, int64_t *next_offset,
                             struct error *error);
 bool record_sink_is_full(const struct record_sink *sink);
 /* Ends the frame. With positions the frame is there even without records. NULL: none. */

@@ -132,6 +132,30 @@ static void a_log_start_takes_those_whose_marker_is_below(void **state)
     assert_int_equal(aborted.count, 0);
 }
 
+static bool holds(uint32_t *at, int64_t producer_id, int64_t base_offset)
+{
+    return aborted_transactions_hold(aborted.entries, aborted.count, at, producer_id, base_offset);
+}
+
+static void a_reader_drops_what_lies_between_first_batch_and_marker(void **state)
+{
+    (void)state;
+    uint32_t at = 0;
+    add(2, 11, 13, 10);
+    add(1, 10, 15, 16);
+    add(2, 20, 22, 23);
+    assert_false(holds(&at, 1, 9));
+    assert_true(holds(&at, 1, 10));
+    assert_false(holds(&at, 3, 10));
+    assert_true(holds(&at, 2, 11));
+    assert_true(holds(&at, 1, 12));
+    assert_false(holds(&at, 2, 14)); /* its next transaction, which was committed */
+    assert_true(holds(&at, 1, 14));
+    assert_false(holds(&at, 1, 16));
+    assert_true(holds(&at, 2, 21));
+    assert_false(holds(&at, 2, 23));
+}
+
 int main(void)
 {
 #define CLAIM(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -143,6 +167,7 @@ int main(void)
         CLAIM(a_search_ends_where_nothing_later_can_begin),
         CLAIM(more_than_there_is_room_for_are_counted),
         CLAIM(a_cut_takes_those_whose_marker_went),
+        CLAIM(a_reader_drops_what_lies_between_first_batch_and_marker),
         CLAIM(a_log_start_takes_those_whose_marker_is_below),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
