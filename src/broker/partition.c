@@ -116,6 +116,11 @@ int64_t partition_last_stable_offset(const struct partition *partition)
     return stable > start ? stable : start;
 }
 
+const struct producer_table *partition_producers(const struct partition *partition)
+{
+    return partition->producers;
+}
+
 uint32_t partition_find_aborted(const struct partition *partition, int64_t offset,
                                 int64_t end_offset, struct aborted_transaction *out,
                                 uint32_t capacity)

@@ -14,6 +14,7 @@
 #include "base/shared_bytes.h"
 #include "base/status.h"
 #include "broker/aborted_index.h"
+#include "broker/producer_state.h"
 #include "log/partition_log.h"
 
 struct broker;
@@ -42,6 +43,8 @@ void partition_alarm_corrupt(struct partition *partition, const char *text);
 /* Recovery cut a torn tail off this copy when the broker started (F28). */
 bool partition_was_cut(const struct partition *partition);
 uint64_t partition_producers_hash(const struct partition *partition); /* I24 */
+/* Read-only, until the next event. */
+const struct producer_table *partition_producers(const struct partition *partition);
 /* What a read_committed reader of [offset, end_offset) must skip: aborted_index_find(). The range
  * lies at or above the log start and below the last stable offset. */
 uint32_t partition_find_aborted(const struct partition *partition, int64_t offset,

@@ -153,8 +153,9 @@ static int32_t producer_batch_last_sequence(const struct producer_batch *batch)
     return (int32_t)(((uint32_t)batch->first_sequence + batch->delta) & SEQUENCE_MASK);
 }
 
-static int32_t producer_last_sequence(const struct producer_state *state)
+int32_t producer_state_last_sequence(const struct producer_state *state)
 {
+    if (state->batch_count == 0) return -1;
     return producer_batch_last_sequence(&state->batches[state->batch_count - 1]);
 }
 
@@ -229,12 +230,12 @@ static enum status check_sequence(const struct producer_state *state,
     bool new_epoch = header->producer_epoch > state->epoch || state->batch_count == 0;
     if (rules == PRODUCER_RULES_NATIVE) {
         if (new_epoch) return STATUS_OK;
-        int32_t expected = sequence_after(producer_last_sequence(state));
+        int32_t expected = sequence_after(producer_state_last_sequence(state));
         return sequence_is_behind(header->base_sequence, expected)
                    ? out_of_order(header, expected, error)
                    : STATUS_OK;
     }
-    int32_t expected = new_epoch ? 0 : sequence_after(producer_last_sequence(state));
+    int32_t expected = new_epoch ? 0 : sequence_after(producer_state_last_sequence(state));
     return header->base_sequence == expected ? STATUS_OK : out_of_order(header, expected, error);
 }
 
@@ -253,7 +254,7 @@ enum status producer_check(const struct producer_table *table, const struct batc
     bool sequenced = header->base_sequence >= 0;
     const struct producer_batch *duplicate = sequenced ? find_duplicate(state, header) : NULL;
     if (duplicate != NULL) {
-        if (MUTANT(16)) return out_of_order(header, producer_last_sequence(state), error);
+        if (MUTANT(16)) return out_of_order(header, producer_state_last_sequence(state), error);
         *out = (struct producer_verdict){
             .kind = PRODUCER_DUPLICATE,
             .base_offset = duplicate->base_offset,
@@ -347,7 +348,8 @@ static bool begins_history(const struct producer_state *state, const struct batc
 {
     if (header->producer_epoch != state->epoch) return true;
     return header->base_sequence >= 0 && state->batch_count > 0 &&
-           sequence_is_behind(header->base_sequence, sequence_after(producer_last_sequence(state)));
+           sequence_is_behind(header->base_sequence,
+                              sequence_after(producer_state_last_sequence(state)));
 }
 
 static void take_data(struct producer_state *state, const struct batch_header *header)

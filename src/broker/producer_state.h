@@ -78,6 +78,9 @@ const struct producer_state *producer_table_find(const struct producer_table *ta
 const struct producer_state *producer_table_first(const struct producer_table *table);
 const struct producer_state *producer_table_next(const struct producer_state *state);
 
+/* Of its last sequenced batch; -1: its epoch has none yet. */
+int32_t producer_state_last_sequence(const struct producer_state *state);
+
 /* Whose rules a batch is checked by. */
 enum producer_rules {
     PRODUCER_RULES_KAFKA,    /* consecutive sequences */

@@ -189,6 +189,14 @@ static void print_records(struct consume_run *run, const struct moonmq_records *
 
 /* ---- places ---- */
 
+/* Behind it is nothing to read now. */
+static int64_t end_of(const struct consume_arguments *arguments,
+                      const struct moonmq_offsets *offsets)
+{
+    bool stable = arguments->read_committed && offsets->last_stable_known;
+    return stable ? offsets->last_stable_offset : offsets->high_watermark;
+}
+
 static int64_t first_offset(const struct consume_arguments *arguments,
                             const struct moonmq_offsets *offsets)
 {
@@ -245,7 +253,7 @@ static int find_places(struct consume_run *run, struct moonmq_error *error)
         if (run->arguments->group == NULL) {
             place->next = first ? first_offset(run->arguments, &offsets[i]) : offsets[i].earliest;
         }
-        place->end = offsets[i].high_watermark;
+        place->end = end_of(run->arguments, &offsets[i]);
         if ((size_t)partition >= run->place_count) run->place_count = (size_t)partition + 1;
     }
     moonmq_offsets_free(offsets);

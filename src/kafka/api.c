@@ -92,6 +92,12 @@ static const struct kafka_api table[] = {
      .kind = KAFKA_KIND_PARTITION,
      .waits_until_ready = true,
      .handle = offset_for_leader_epoch_handle},
+    {.key = KAFKA_WRITE_TXN_MARKERS,
+     .version_min = 1,
+     .version_max = 2,
+     .kind = KAFKA_KIND_PARTITION,
+     .waits_until_ready = true,
+     .handle = write_txn_markers_handle},
     {.key = KAFKA_DESCRIBE_CONFIGS,
      .version_min = 1,
      .version_max = 4,
@@ -131,6 +137,12 @@ static const struct kafka_api table[] = {
      .version_max = 2,
      .kind = KAFKA_KIND_ANY,
      .handle = describe_cluster_handle},
+    {.key = KAFKA_DESCRIBE_PRODUCERS,
+     .version_min = 0,
+     .version_max = 0,
+     .kind = KAFKA_KIND_PARTITION,
+     .waits_until_ready = true,
+     .handle = describe_producers_handle},
 };
 
 const struct kafka_api *kafka_api_table(size_t *count)

@@ -31,6 +31,8 @@ void create_partitions_handle(struct kafka_request *request);
 void create_partitions_refuse(struct kafka_request *request, enum status status);
 void incremental_alter_configs_handle(struct kafka_request *request);
 void incremental_alter_configs_refuse(struct kafka_request *request, enum status status);
+void describe_producers_handle(struct kafka_request *request);
+void write_txn_markers_handle(struct kafka_request *request);
 void describe_cluster_handle(struct kafka_request *request);
 
 #endif

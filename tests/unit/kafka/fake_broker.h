@@ -92,6 +92,8 @@ struct broker {
     uint32_t produce_count, produces_cancelled;
     enum status precheck;
     enum status produce_at_once; /* STATUS_AGAIN: parked */
+    struct partition_marker *markers[FAKE_MAX];
+    uint32_t marker_count;
     /* fetch */
     struct fetch *fetch;
     bool fetch_at_once, fetch_cancelled;
@@ -118,6 +120,7 @@ struct broker {
 };
 
 static struct broker fake;
+static struct producer_table *fake_producers; /* of every partition */
 static struct {
     uint32_t count;
     enum status status;
@@ -339,6 +342,27 @@ struct partition_log *partition_log_of(const struct partition *partition)
 int64_t partition_log_bytes(const struct partition_log *log)
 {
     return 1000 + ((const struct partition *)log)->index;
+}
+
+const struct producer_table *partition_producers(const struct partition *partition)
+{
+    (void)partition;
+    return fake_producers;
+}
+
+void partition_write_marker(struct partition_marker *marker)
+{
+    assert_true(fake.marker_count < FAKE_MAX);
+    fake.markers[fake.marker_count++] = marker;
+}
+
+static void fake_finish_marker(uint32_t index, enum status status)
+{
+    struct partition_marker *marker = fake.markers[index];
+    assert_non_null(marker);
+    fake.markers[index] = NULL;
+    marker->status = status;
+    marker->done(marker->context, marker);
 }
 
 static struct topic *fake_add_topic(const char *name, uint32_t partitions)

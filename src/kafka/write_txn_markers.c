@@ -1,0 +1,129 @@
+/* WriteTxnMarkers (27): ends transactions on partitions, past their coordinator. Ours writes its
+ * markers itself; from outside they come of an operator who ends a transaction that hangs
+ * (kafka-listener.md 8.2). Answered when every marker is committed or refused. */
+#include "kafka/errors.h"
+#include "kafka/handlers.h"
+
+#define TRANSACTION_VERSION_2 2
+
+typedef struct kafka_write_txn_markers_response_partition partition_answer;
+
+/* One marker on its way into one partition. */
+struct marker_entry {
+    struct kafka_request *request;
+    partition_answer *answer;
+    struct partition_marker marker;
+};
+
+static void finish_when_all_done(struct kafka_request *request)
+{
+    if (--request->open == 0) kafka_finish(request);
+}
+
+/* Here the fence is the coordinator's, not the partition's leader's. */
+static int16_t error_of(const struct kafka_request *request, enum status status)
+{
+    if (status == STATUS_FENCED_EPOCH) return KAFKA_TRANSACTION_COORDINATOR_FENCED;
+    return kafka_request_error(request, status);
+}
+
+static void written(void *context, struct partition_marker *marker)
+{
+    struct marker_entry *entry = context;
+    entry->answer->error_code = error_of(entry->request, marker->status);
+    finish_when_all_done(entry->request);
+}
+
+static void write_marker(struct kafka_request *request, const struct topic *topic,
+                         const struct kafka_write_txn_markers_request_marker *in, int32_t index,
+                         partition_answer *out)
+{
+    struct partition *partition = NULL;
+    out->partition_index = index;
+    if (topic != NULL && index >= 0) partition = topic_partition(topic, (uint32_t)index);
+    struct marker_entry *entry =
+        partition != NULL ? arena_new(&request->arena, sizeof(*entry)) : NULL;
+    if (entry == NULL) {
+        out->error_code = KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
+        return;
+    }
+    entry->request = request;
+    entry->answer = out;
+    entry->marker = (struct partition_marker){
+        .partition = partition,
+        .producer_id = in->producer_id,
+        .producer_epoch = in->producer_epoch,
+        .coordinator_epoch = in->coordinator_epoch,
+        .commit = in->transaction_result,
+        .transaction_v2 = in->transaction_version >= TRANSACTION_VERSION_2,
+        .done = written,
+        .context = entry,
+    };
+    request->open++;
+    partition_write_marker(&entry->marker);
+}
+
+/* ---- the frame of the answer: every partition asked for, in the order asked ---- */
+
+static void lay_out_topic(struct kafka_request *request,
+                          const struct kafka_write_txn_markers_request_topic *in,
+                          struct kafka_write_txn_markers_response_topic *out)
+{
+    int32_t count = in->partition_indexes.count;
+    out->name = in->name;
+    out->partitions.items = kafka_write_txn_markers_response_partition_new(&request->arena, count);
+    out->partitions.count = count;
+}
+
+static void lay_out_answer(struct kafka_request *request)
+{
+    const struct kafka_write_txn_markers_request *message =
+        KAFKA_MESSAGE(request, write_txn_markers);
+    struct kafka_write_txn_markers_response *answer = KAFKA_ANSWER(request, write_txn_markers);
+    int32_t count = message->markers.count;
+    answer->markers.items = kafka_write_txn_markers_response_marker_new(&request->arena, count);
+    for (int32_t i = 0; i < count && !request->arena.failed; i++) {
+        const struct kafka_write_txn_markers_request_marker *in = &message->markers.items[i];
+        struct kafka_write_txn_markers_response_marker *out = &answer->markers.items[i];
+        out->producer_id = in->producer_id;
+        out->topics.items =
+            kafka_write_txn_markers_response_topic_new(&request->arena, in->topics.count);
+        for (int32_t k = 0; k < in->topics.count && !request->arena.failed; k++)
+            lay_out_topic(request, &in->topics.items[k], &out->topics.items[k]);
+        out->topics.count = in->topics.count;
+    }
+    answer->markers.count = count;
+}
+
+static void write_topic(struct kafka_request *request,
+                        const struct kafka_write_txn_markers_request_marker *marker,
+                        const struct kafka_write_txn_markers_request_topic *in,
+                        struct kafka_write_txn_markers_response_topic *out)
+{
+    const struct topic *topic =
+        catalog_find(kafka_request_broker(request), (const char *)in->name.data, in->name.bytes);
+    for (int32_t i = 0; i < in->partition_indexes.count; i++) {
+        write_marker(request, topic, marker, in->partition_indexes.items[i],
+                     &out->partitions.items[i]);
+    }
+}
+
+void write_txn_markers_handle(struct kafka_request *request)
+{
+    const struct kafka_write_txn_markers_request *message =
+        KAFKA_MESSAGE(request, write_txn_markers);
+    struct kafka_write_txn_markers_response *answer = KAFKA_ANSWER(request, write_txn_markers);
+    lay_out_answer(request);
+    if (request->arena.failed) {
+        kafka_finish(request);
+        return;
+    }
+    request->open = 1; /* ours, until all are under way */
+    for (int32_t i = 0; i < message->markers.count; i++) {
+        const struct kafka_write_txn_markers_request_marker *in = &message->markers.items[i];
+        for (int32_t k = 0; k < in->topics.count; k++)
+            write_topic(request, in, &in->topics.items[k],
+                        &answer->markers.items[i].topics.items[k]);
+    }
+    finish_when_all_done(request);
+}
