@@ -7,16 +7,17 @@
 #include "base/assert.h"
 
 static const char *const failpoint_table[] = {
-    "start.lock",        "start.identity",        "recovery.partition",
-    "promote.claim",     "promote.tail_synced",   "promote.coordinators",
-    "truncate.begin",    "truncate.done",         "reset.begin",
-    "reset.done",        "segment.roll",          "segment.sync",
-    "raft.persist",      "raft.snapshot_install", "topic.create",
-    "topic.drop",        "isr.appended",          "isr.answered",
-    "commit.write",      "commit.sync",           "epochs.persist",
-    "manifest.persist",  "compaction.scan",       "compaction.write",
-    "compaction.sync",   "compaction.commit",     "compaction.remove",
-    "compaction.rename", "compaction.done",
+    "start.lock",         "start.identity",        "recovery.partition",
+    "promote.claim",      "promote.tail_synced",   "promote.coordinators",
+    "truncate.begin",     "truncate.done",         "reset.begin",
+    "reset.done",         "segment.roll",          "segment.sync",
+    "raft.persist",       "raft.snapshot_install", "topic.create",
+    "topic.drop",         "isr.appended",          "isr.answered",
+    "commit.write",       "commit.sync",           "epochs.persist",
+    "manifest.persist",   "compaction.scan",       "compaction.write",
+    "compaction.sync",    "compaction.commit",     "compaction.remove",
+    "compaction.rename",  "compaction.done",       "transaction.prepared",
+    "transaction.marker", "transaction.complete",
 };
 
 const char *const *failpoint_names(size_t *count)

@@ -35,6 +35,8 @@ void broker_settings_default(struct broker_settings *settings)
         .unsynced_bytes_max = 134217728,
         .retention_check_us = 30000000,
         .internal_partitions = 16,
+        .transaction_timeout_ms_max = 900000,
+        .transactional_id_expiration_ms = 604800000,
     };
 }
 
@@ -51,6 +53,7 @@ struct broker *broker_new(const struct broker_options *options)
     random_seed(&broker->random, options->random_seed);
     deadlines_init(&broker->deadlines, broker->loop, broker);
     catalog_init(&broker->catalog);
+    broker->transactions = transactions_new(broker);
     const struct log_store_options store = {
         .fs = broker->fs,
         .executor = broker->executor,
@@ -92,6 +95,7 @@ void broker_free(struct broker *broker)
     admin_free(broker);
     offsets_free(broker);
     marker_writes_free(broker);
+    transactions_free(broker);
     catalog_deinit(broker);
     partition_changes_free(broker);
     deadlines_deinit(&broker->deadlines);
@@ -197,7 +201,10 @@ void broker_stats(const struct broker *broker, struct broker_stats *out)
 uint64_t broker_internal_state_hash(struct broker *broker, const struct partition *partition)
 {
     (void)broker;
-    if (partition->internal == NULL || partition->internal->offsets == NULL) return 0;
+    if (partition->internal == NULL) return 0;
+    if (partition->internal->transactions != NULL) {
+        return transaction_table_hash(partition->internal->transactions);
+    }
     return offsets_table_hash(partition->internal->offsets);
 }
 
@@ -333,6 +340,7 @@ void broker_serving_began(struct broker *broker)
 {
     leader_wait_view_changed(broker);
     produce_backlog_continue(broker);
+    transactions_serving_began(broker);
     fetch_serving_began(broker);
 }
 
@@ -343,6 +351,7 @@ void broker_demoted(struct broker *broker)
     broker->stepping_down = true;
     produce_fail_all(broker, STATUS_NOT_LEADER);
     produce_backlog_fail(broker, STATUS_NOT_LEADER);
+    transactions_demoted(broker);
     fetch_fail_all(broker);
     offset_lookup_fail_all(broker);
     offsets_fail_all(broker);

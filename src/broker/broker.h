@@ -28,8 +28,10 @@ struct broker_settings {
     uint32_t topics_max;
     uint32_t fetch_bytes_max;
     size_t cache_bytes_max, unsynced_bytes_max;
-    int64_t retention_check_us;   /* 30 s */
-    uint32_t internal_partitions; /* 16 */
+    int64_t retention_check_us;             /* 30 s */
+    uint32_t internal_partitions;           /* 16 */
+    int32_t transaction_timeout_ms_max;     /* transaction.max.timeout.ms */
+    int64_t transactional_id_expiration_ms; /* transactional.id.expiration.ms */
 };
 void broker_settings_default(struct broker_settings *settings);
 

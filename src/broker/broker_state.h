@@ -84,6 +84,8 @@ struct broker {
     /* offsets.c */
     struct offsets_operation *offsets_operations;
 
+    struct transactions *transactions; /* transactions.c */
+
     /* leader_wait.c */
     struct leader_wait *leader_waits;
     struct leadership_listener listeners[LEADERSHIP_LISTENERS_MAX];
@@ -118,6 +120,8 @@ void produce_backlog_continue(struct broker *broker); /* soon, after this callba
 void produce_backlog_fail(struct broker *broker, enum status status);
 void produce_fail_all(struct broker *broker, enum status status);
 void produce_check_in_sync(struct broker *broker);
+/* What waited for its transaction goes on, by its own time-out. */
+void produce_resume(struct broker *broker, struct produce *produce);
 void marker_writes_free(struct broker *broker); /* marker.c; nothing is called */
 
 /* fetch.c, offset_lookup.c */
@@ -135,6 +139,25 @@ void admin_free(struct broker *broker);
 void offsets_fail_all(struct broker *broker);
 void offsets_free(struct broker *broker);
 void offsets_topic_deleted(struct broker *broker, const char *topic);
+
+/* transactions.c: may this transactional batch be appended now? STATUS_CONFLICT: it has to wait, or
+ * its partition to be put on record first: transactions_hold(). */
+STATUS_MUST_CHECK
+enum status transactions_admit(struct broker *broker, struct produce *produce);
+/* Others of its transactional id wait already. */
+bool transactions_must_queue(const struct broker *broker, const struct produce *produce);
+/* Until `until_us`; produce_resume() or an answer follows, maybe at once. */
+void transactions_hold(struct broker *broker, struct produce *produce);
+void transactions_let_go(struct produce *produce); /* nobody is answered */
+void transactions_partition_gone(struct partition *partition, enum status status, const char *text);
+/* transaction_write.c, transaction_takeover.c */
+void transactions_applied(struct partition *partition);
+struct transactions *transactions_new(struct broker *broker);
+void transactions_free(struct broker *broker); /* nothing is called */
+void transactions_take_up(struct partition *partition);
+void transactions_serving_began(struct broker *broker);
+void transactions_demoted(struct broker *broker);
+void transactions_tick(struct broker *broker);
 
 /* leader_wait.c */
 void leader_wait_view_changed(struct broker *broker);

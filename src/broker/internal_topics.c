@@ -1,4 +1,4 @@
-/* internal_topics.c: see internal_topics.h. Only `__consumer_offsets` has state so far. */
+/* internal_topics.c: see internal_topics.h. */
 #include "broker/internal_topics.h"
 
 #include <stdlib.h>
@@ -84,13 +84,17 @@ struct internal_state *internal_state_new(struct partition *partition)
     state->partition = partition;
     if (strcmp(partition->topic->name, CONSUMER_OFFSETS_TOPIC) == 0) {
         state->offsets = offsets_table_new();
+    } else {
+        state->transactions = transaction_table_new();
     }
+    state->taken_up_epoch = -1;
     return state;
 }
 
 static void state_free(struct internal_state *state)
 {
     offsets_table_free(state->offsets);
+    transaction_table_free(state->transactions);
     free(state);
 }
 
@@ -111,7 +115,9 @@ void internal_state_drop(struct internal_state *state)
 enum status internal_state_apply_batch(struct internal_state *state, const uint8_t *data,
                                        size_t bytes, struct error *error)
 {
-    if (state->offsets == NULL) return STATUS_OK;
+    if (state->transactions != NULL) {
+        return transaction_table_apply_batch(state->transactions, data, bytes, error);
+    }
     return offsets_table_apply_batch(state->offsets, data, bytes, error);
 }
 
@@ -141,6 +147,12 @@ static void state_fail(struct internal_state *state, enum status status, const s
               partition_name(state->partition), (long long)state->applied, status_text(status),
               error->text);
     partition_found_corrupt(state->partition, error);
+}
+
+static void applied_moved(struct partition *partition)
+{
+    offsets_applied(partition);
+    transactions_applied(partition);
 }
 
 static void read_done(void *context, struct log_read *read);
@@ -184,7 +196,7 @@ static void advance(struct internal_state *state)
 {
     while (!state->failed && advance_once(state))
         continue;
-    offsets_applied(state->partition);
+    applied_moved(state->partition);
 }
 
 static void read_done(void *context, struct log_read *read)
@@ -207,7 +219,7 @@ static void read_done(void *context, struct log_read *read)
     if (more) {
         advance(state);
     } else {
-        offsets_applied(state->partition);
+        applied_moved(state->partition);
     }
 }
 
@@ -220,6 +232,7 @@ void internal_state_advance(struct internal_state *state)
 void internal_state_reset(struct internal_state *state, int64_t offset)
 {
     if (state->offsets != NULL) offsets_table_clear(state->offsets);
+    if (state->transactions != NULL) transaction_table_clear(state->transactions);
     state->applied = offset;
     state->failed = false;
     state->discard = state->reading;

@@ -9,6 +9,7 @@
 #include "broker/offsets_table.h"
 #include "broker/partition.h"
 #include "broker/topic_config.h"
+#include "broker/transaction_table.h"
 
 #define CONSUMER_OFFSETS_TOPIC  "__consumer_offsets"
 #define TRANSACTION_STATE_TOPIC "__transaction_state"
@@ -20,12 +21,14 @@ void internal_topic_config(struct topic_config *out);
 
 /* What an internal partition carries beside its log. */
 struct internal_state {
-    struct partition *partition;   /* NULL: gone while a read was under way */
-    int64_t applied;               /* every batch below it is in the state */
-    bool reading, failed;          /* failed: a batch could not be read; sticky */
-    bool discard;                  /* the partition was reset under the read */
-    struct log_damage damage;      /* met by the worker at start, for the loop */
-    struct offsets_table *offsets; /* NULL: not __consumer_offsets */
+    struct partition *partition;            /* NULL: gone while a read was under way */
+    int64_t applied;                        /* every batch below it is in the state */
+    bool reading, failed;                   /* failed: a batch could not be read; sticky */
+    bool discard;                           /* the partition was reset under the read */
+    struct log_damage damage;               /* met by the worker at start, for the loop */
+    struct offsets_table *offsets;          /* NULL: not __consumer_offsets */
+    struct transaction_table *transactions; /* NULL: not __transaction_state */
+    int32_t taken_up_epoch; /* whose leader serves its transactional ids; -1: none */
     struct log_read read;
 };
 /* NULL when the topic is not an internal one. */

@@ -25,7 +25,7 @@ struct offsets_operation {
     enum offsets_stage stage;
     struct offsets_request *request; /* NULL once answered */
     struct produce produce;          /* commit and forget */
-    uint8_t *text;                   /* fetch: copies of group and topics */
+    uint8_t *text; /* fetch: copies of group and topics; commit: of the transactional id */
     struct slice group;
     struct slice *topics; /* fetch: one for each of the request's offsets */
     bool confirm_open;    /* the group's answer will still come */
@@ -178,6 +178,17 @@ static void commit_done(void *context, struct produce *produce)
     request_finish(request, status);
 }
 
+/* Needed until the transaction has let the commit pass. data NULL: nobody is asked. */
+static struct slice copy_transactional_id(struct offsets_operation *operation,
+                                          const struct offsets_request *request)
+{
+    struct slice id = request->transactional_id;
+    if (!request->transactional || id.data == NULL) return (struct slice){0};
+    operation->text = memory_new(id.bytes + 1);
+    if (id.bytes > 0) memcpy(operation->text, id.data, id.bytes);
+    return (struct slice){operation->text, id.bytes};
+}
+
 void broker_commit_offsets(struct broker *broker, struct offsets_request *request)
 {
     struct partition *partition = NULL;
@@ -197,6 +208,8 @@ void broker_commit_offsets(struct broker *broker, struct offsets_request *reques
         .acks = ACKS_ALL,
         .timeout_us = request->timeout_us,
         .internal = true,
+        .transactional_id = copy_transactional_id(operation, request),
+        .transaction_client = request->transaction_client,
         .done = commit_done,
         .context = operation,
     };

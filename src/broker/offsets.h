@@ -13,6 +13,7 @@
 
 #include "base/buffer.h"
 #include "base/status.h"
+#include "broker/transaction.h"
 
 struct broker;
 
@@ -39,9 +40,10 @@ struct offsets_request {
     /* commit: pending until the marker of this producer's transaction, which the coordinator has to
      * know of when the commit is appended. STALE_PRODUCER_EPOCH: an older instance. */
     bool transactional;
-    struct slice transactional_id;
+    struct slice transactional_id; /* data NULL: of the broker's own, which asks no coordinator */
     int64_t producer_id;
     int16_t producer_epoch;
+    enum transaction_client transaction_client;
     /* fetch: offsets that a pending transaction may change are refused (UNSTABLE_OFFSET). */
     bool require_stable;
     struct committed_offset *offsets; /* fetch with all: set by the broker for the callback */

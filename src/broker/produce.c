@@ -99,7 +99,8 @@ static enum status check_batch(struct broker *broker, struct produce *produce,
         return error_set(&produce->error, STATUS_TOO_LARGE,
                          "batch of %u bytes: larger than segment.bytes", header->batch_bytes);
     }
-    if ((header->attributes & BATCH_TRANSACTIONAL) != 0 && !produce->internal) {
+    if ((header->attributes & BATCH_TRANSACTIONAL) != 0 && produce->transactional_id.data == NULL &&
+        !produce->internal) {
         return error_set(&produce->error, STATUS_INVALID_TXN_STATE,
                          "no transaction is open for this producer");
     }
@@ -201,7 +202,8 @@ static enum status produce_try_marker(struct broker *broker, struct produce *pro
     return produce_take_duplicate(broker, produce, &verdict);
 }
 
-/* All that depends on state, and the append. STATUS_AGAIN: unchanged, try again later. */
+/* All that depends on state, and the append. STATUS_AGAIN: unchanged, try again later.
+ * STATUS_CONFLICT: unchanged, and to be held by its transaction. */
 static enum status produce_try(struct broker *broker, struct produce *produce)
 {
     struct partition *partition = produce->partition;
@@ -215,6 +217,9 @@ static enum status produce_try(struct broker *broker, struct produce *produce)
     if (status != STATUS_OK) return status;
     produce->log_start_offset = partition_log_start(partition);
     if (produce->marker != NULL) return produce_try_marker(broker, produce, &header);
+    bool transactional =
+        (header.attributes & BATCH_TRANSACTIONAL) != 0 && produce->transactional_id.data != NULL;
+    if (transactional && transactions_must_queue(broker, produce)) return STATUS_CONFLICT;
     struct producer_verdict verdict;
     struct error objection;
     enum status judged =
@@ -236,6 +241,10 @@ static enum status produce_try(struct broker *broker, struct produce *produce)
         produce->error = objection;
         return judged;
     }
+    /* In one step with the append: no marker can come between (T26). The partition's own producer
+     * epoch was looked at first (4.3). */
+    if (transactional) status = transactions_admit(broker, produce);
+    if (status != STATUS_OK) return status;
     return produce_append(broker, produce, &header);
 }
 
@@ -276,8 +285,27 @@ static void backlog_add(struct broker *broker, struct produce *produce)
     broker->backlog_bytes += produce->batch->bytes;
     broker->stats.produce_parked++;
     if (produce->marker != NULL) return;
-    deadlines_add(&broker->deadlines, &produce->deadline,
-                  loop_now_us(broker->loop) + produce_wait_us(broker, produce), backlog_expired);
+    deadlines_add(&broker->deadlines, &produce->deadline, produce->until_us, backlog_expired);
+}
+
+/* What a try came to. */
+static void produce_go_on(struct broker *broker, struct produce *produce, enum status status)
+{
+    if (status == STATUS_OK) {
+        produce_park(broker, produce, produce->until_us);
+    } else if (status == STATUS_AGAIN) {
+        backlog_add(broker, produce);
+    } else if (status == STATUS_CONFLICT) {
+        transactions_hold(broker, produce);
+    } else {
+        produce_refuse(produce, status);
+    }
+}
+
+void produce_resume(struct broker *broker, struct produce *produce)
+{
+    bool queue = broker->paused || broker->backlog != NULL;
+    produce_go_on(broker, produce, queue ? STATUS_AGAIN : produce_try(broker, produce));
 }
 
 /* One try at the head; false: it stays. */
@@ -292,13 +320,8 @@ static bool backlog_try_head(struct broker *broker)
     broker->backlog_count--;
     broker->backlog_bytes -= bytes;
     broker->stats.produce_parked--;
-    int64_t deadline_us = produce->deadline.at_us;
     deadlines_remove(&broker->deadlines, &produce->deadline);
-    if (status != STATUS_OK) {
-        produce_refuse(produce, status);
-    } else {
-        produce_park(broker, produce, deadline_us);
-    }
+    produce_go_on(broker, produce, status);
     return true;
 }
 
@@ -339,6 +362,7 @@ void produce_partition_gone(struct partition *partition, enum status status, con
 {
     struct broker *broker = partition->broker;
     parked_fail(partition, status, text);
+    transactions_partition_gone(partition, status, text);
     for (struct produce *produce = broker->backlog; produce != NULL;) {
         if (produce->partition != partition) {
             produce = produce->next;
@@ -364,7 +388,10 @@ void broker_produce(struct broker *broker, struct produce *produce)
     produce->base_offset = produce->last_offset = -1;
     produce->log_append_time_ms = produce->log_start_offset = -1;
     produce->parked_on = NULL;
+    produce->hold = (struct transaction_wait){0};
+    produce->admitted = false;
     produce->deadline = (struct deadline){0};
+    produce->until_us = loop_now_us(broker->loop) + produce_wait_us(broker, produce);
     broker->stats.produce_requests++;
     enum status status =
         check_partition(broker, produce->partition, produce->internal, ACKS_NONE, &produce->error);
@@ -374,15 +401,7 @@ void broker_produce(struct broker *broker, struct produce *produce)
         produce_refuse(produce, status);
         return;
     }
-    bool queue = broker->paused || broker->backlog != NULL;
-    if (!queue) status = produce_try(broker, produce);
-    if (queue || status == STATUS_AGAIN) {
-        backlog_add(broker, produce);
-    } else if (status != STATUS_OK) {
-        produce_refuse(produce, status);
-    } else {
-        produce_park(broker, produce, loop_now_us(broker->loop) + produce_wait_us(broker, produce));
-    }
+    produce_resume(broker, produce);
 }
 
 void broker_produce_cancel(struct broker *broker, struct produce *produce)
@@ -391,6 +410,8 @@ void broker_produce_cancel(struct broker *broker, struct produce *produce)
         backlog_remove(broker, produce);
     } else if (produce->parked_on != NULL) {
         produce_unpark(broker, produce);
+    } else if (produce->hold.live != NULL) {
+        transactions_let_go(produce);
     }
     shared_bytes_unref(produce->batch);
     produce->batch = NULL;

@@ -12,6 +12,8 @@
 #include "base/status.h"
 #include "broker/deadline.h"
 #include "broker/producer_state.h"
+#include "broker/transaction.h"
+#include "broker/transaction_wait.h"
 
 struct broker;
 struct partition;
@@ -39,6 +41,10 @@ struct produce {
     bool internal;               /* by the broker itself: internal topics allowed */
     enum producer_rules rules;   /* how its sequences are judged; 0 = Kafka's */
     struct produce_chain *chain; /* NULL: it stands alone; borrowed until `done` */
+    /* Of a transactional batch; borrowed until `done`. data NULL: such a batch is
+     * refused, unless it is the broker's own. */
+    struct slice transactional_id;
+    enum transaction_client transaction_client;
     /* marker.c: the batch is this end marker; it waits without a time-out. NULL: data. */
     const struct partition_marker *marker;
     produce_fn done; /* exactly once; may be called before broker_produce() returns */
@@ -58,7 +64,10 @@ struct produce {
     struct produce **parked_on; /* the list it waits in; NULL: none */
     struct deadline deadline;
     int64_t appended_us;
-    bool mistimed; /* refused for its timestamps, unless it is there already */
+    int64_t until_us;             /* when it gives up */
+    struct transaction_wait hold; /* in the queue of its transaction */
+    bool admitted;                /* its transaction let it pass */
+    bool mistimed;                /* refused for its timestamps, unless it is there already */
 };
 void broker_produce(struct broker *broker, struct produce *produce);
 /* The client is gone: `done` will not be called, the struct may go. */

@@ -124,6 +124,7 @@ static void retention_tick(void *context)
     bool trusted = log_store_look_at_clock(broker->store, loop_wall_ms(broker->loop));
     look_at_partitions(broker);
     if (trusted) sweep_quarantine(broker);
+    if (trusted) transactions_tick(broker);
     timer_start(broker->retention_timer, broker->settings.retention_check_us);
 }
 

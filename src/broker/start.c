@@ -127,7 +127,7 @@ static void apply_partition(struct partition *partition)
     int64_t from = partition_log_start(partition), to = partition->high_watermark;
     int64_t hole_from, hole_to;
     state->applied = to;
-    if (state->offsets == NULL || from >= to) return;
+    if (from >= to) return;
     enum status status =
         log_store_scan(partition->log, from, to, apply_batch, state, &state->damage, &error);
     /* A scan steps over what is quarantined: the state would lack it and not know. */

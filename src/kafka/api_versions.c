@@ -5,6 +5,8 @@
 #include "kafka/handlers.h"
 #include "kafka/view.h"
 
+#define TRANSACTION_VERSION 2
+
 static struct kafka_api_versions_response_key *new_keys(struct kafka_request *request,
                                                         int32_t *count_out)
 {
@@ -20,6 +22,26 @@ static struct kafka_api_versions_response_key *new_keys(struct kafka_request *re
     }
     *count_out = (int32_t)count;
     return keys;
+}
+
+/* Transactions of version 2 (KIP-890): each end raises the producer's epoch. The epoch of the
+ * features never changes: they come with the program. */
+static void finalize_features(struct kafka_request *request)
+{
+    struct kafka_api_versions_response *answer = KAFKA_ANSWER(request, api_versions);
+    struct kafka_api_versions_response_supported_feature *supported =
+        kafka_api_versions_response_supported_feature_new(&request->arena, 1);
+    struct kafka_api_versions_response_finalized_feature *finalized =
+        kafka_api_versions_response_finalized_feature_new(&request->arena, 1);
+    if (request->arena.failed) return;
+    supported->name = finalized->name = kafka_text("transaction.version");
+    supported->min_version = 1; /* 0 is refused by older Java clients */
+    supported->max_version = TRANSACTION_VERSION;
+    finalized->min_version_level = finalized->max_version_level = TRANSACTION_VERSION;
+    answer->supported_features.items = supported;
+    answer->finalized_features.items = finalized;
+    answer->supported_features.count = answer->finalized_features.count = 1;
+    answer->finalized_features_epoch = 0;
 }
 
 /* Version 5: a client says whom it means to reach, so that behind a moved address it notices. */
@@ -43,5 +65,6 @@ void api_versions_handle(struct kafka_request *request)
     struct kafka_api_versions_response *answer = KAFKA_ANSWER(request, api_versions);
     answer->error_code = check_identity(request);
     answer->api_keys.items = new_keys(request, &answer->api_keys.count);
+    finalize_features(request);
     kafka_finish(request);
 }

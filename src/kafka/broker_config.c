@@ -63,8 +63,12 @@ const struct broker_config *broker_configs(struct kafka_request *request, uint32
         {"offsets.topic.replication.factor", KAFKA_CONFIG_INT, replicas},
         {"socket.request.max.bytes", KAFKA_CONFIG_INT,
          number(request, (int64_t)settings->request_bytes_max)},
+        {"transaction.max.timeout.ms", KAFKA_CONFIG_INT,
+         number(request, broker->transaction_timeout_ms_max)},
         {"transaction.state.log.num.partitions", KAFKA_CONFIG_INT, internal},
         {"transaction.state.log.replication.factor", KAFKA_CONFIG_INT, replicas},
+        {"transactional.id.expiration.ms", KAFKA_CONFIG_INT,
+         number(request, broker->transactional_id_expiration_ms)},
         {"unclean.leader.election.enable", KAFKA_CONFIG_BOOLEAN, boolean(false)},
     };
     struct broker_config *copy = arena_new(&request->arena, sizeof(all));

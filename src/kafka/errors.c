@@ -135,6 +135,19 @@ static enum kafka_error error_then(int16_t key, int16_t version, enum kafka_erro
     if (error == KAFKA_GROUP_ID_NOT_FOUND && key == KAFKA_OFFSET_COMMIT && version < 9) {
         return KAFKA_ILLEGAL_GENERATION;
     }
+    if (error == KAFKA_PRODUCER_FENCED) {
+        bool old = (key == KAFKA_INIT_PRODUCER_ID && version < 4) ||
+                   (key >= KAFKA_ADD_PARTITIONS_TO_TXN && key <= KAFKA_END_TXN && version < 2);
+        return old ? KAFKA_INVALID_PRODUCER_EPOCH : error;
+    }
+    if (error == KAFKA_COORDINATOR_LOAD_IN_PROGRESS && key == KAFKA_TXN_OFFSET_COMMIT &&
+        version < 2) {
+        return KAFKA_COORDINATOR_NOT_AVAILABLE;
+    }
+    /* 19 is retried by all producers, 51 by those of version 12 (4.3). */
+    if (error == KAFKA_CONCURRENT_TRANSACTIONS && key == KAFKA_PRODUCE && version < 12) {
+        return KAFKA_NOT_ENOUGH_REPLICAS;
+    }
     /* Producers do not know the epoch fences (rule 10). */
     bool fenced = error == KAFKA_FENCED_LEADER_EPOCH || error == KAFKA_UNKNOWN_LEADER_EPOCH;
     if (fenced && key == KAFKA_PRODUCE) return KAFKA_NOT_LEADER_OR_FOLLOWER;

@@ -13,6 +13,8 @@
 
 #define VERSION_ZSTD        7
 #define VERSION_LEADER_HINT 10
+#define VERSION_ABORTABLE   11
+#define VERSION_TRANSACTION 12
 
 struct produce_entry {
     struct produce produce;
@@ -27,6 +29,9 @@ struct produce_state {
     int32_t count;
     int16_t acks;
     bool any_failed, any_elsewhere;
+    struct slice transactional_id; /* in the arena; data NULL: none */
+    bool owner_known;              /* of transactional batches: one producer a request */
+    struct produce_owner owner;
 };
 
 /* ---- the answer ---- */
@@ -164,6 +169,27 @@ static enum status check_partition(struct produce_entry *entry, const struct top
     return produce_batch_check(records, topic_settings_of(topic)->batch_bytes_max, error);
 }
 
+static int16_t take_into_transaction(struct produce_entry *entry, struct slice records)
+{
+    struct produce_state *state = entry->request->state;
+    struct produce *produce = &entry->produce;
+    int16_t version = entry->request->header.api_version;
+    struct produce_owner owner = produce_batch_owner(records);
+    if (state->transactional_id.data == NULL) return KAFKA_TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
+    if (state->owner_known && (owner.producer_id != state->owner.producer_id ||
+                               owner.producer_epoch != state->owner.producer_epoch)) {
+        return KAFKA_INVALID_PRODUCER_ID_MAPPING;
+    }
+    state->owner_known = true;
+    state->owner = owner;
+    produce->transactional_id = state->transactional_id;
+    produce->transaction_client = version >= VERSION_TRANSACTION ? TRANSACTION_CLIENT_V2
+                                  : version >= VERSION_ABORTABLE ? TRANSACTION_CLIENT_ABORTABLE
+                                                                 : TRANSACTION_CLIENT_OLD;
+    if (version >= VERSION_TRANSACTION) produce->rules = PRODUCER_RULES_KAFKA_V2;
+    return KAFKA_NONE;
+}
+
 static void produce_partition(struct produce_entry *entry, const struct topic *topic,
                               struct slice topic_name,
                               const struct kafka_produce_request_partition *in)
@@ -188,9 +214,11 @@ static void produce_partition(struct produce_entry *entry, const struct topic *t
         return;
     }
     if (produce_batch_is_transactional(in->records.data)) {
-        fail_partition(entry, produce_transaction_error(request->header.api_version,
-                                                        message->transactional_id));
-        return;
+        int16_t error = take_into_transaction(entry, in->records.data);
+        if (error != KAFKA_NONE) {
+            fail_partition(entry, error);
+            return;
+        }
     }
     produce->batch = shared_bytes_copy(in->records.data.data, in->records.data.bytes);
     if (produce->batch == NULL) {
@@ -258,6 +286,9 @@ void produce_handle(struct kafka_request *request)
     }
     answer->responses.count = topics;
     *state = (struct produce_state){.entries = entries, .count = count, .acks = message->acks};
+    if (message->transactional_id.data != NULL) {
+        state->transactional_id = arena_copy(&request->arena, message->transactional_id);
+    }
     request->state = state;
     request->open = 1; /* ours, until all are asked */
     for (int32_t i = 0; i < topics; i++) {

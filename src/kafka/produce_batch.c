@@ -1,6 +1,5 @@
 #include "kafka/produce_batch.h"
 
-#include "kafka/errors.h"
 #include "record/batch.h"
 
 /* Places in a batch (section 3.1). */
@@ -9,8 +8,8 @@
 #define BATCH_MAGIC_AT      16
 #define BATCH_ATTRIBUTES_AT 21
 #define BATCH_MAGIC         2
-
-#define VERSION_ABORTABLE 11
+#define BATCH_PRODUCER_AT   43
+#define BATCH_EPOCH_AT      51
 
 enum status produce_batch_check(struct slice records, uint32_t batch_bytes_max, struct error *error)
 {
@@ -44,8 +43,8 @@ bool produce_batch_is_transactional(struct slice records)
     return (load_u16(records.data + BATCH_ATTRIBUTES_AT) & BATCH_TRANSACTIONAL) != 0;
 }
 
-int16_t produce_transaction_error(int16_t api_version, struct slice transactional_id)
+struct produce_owner produce_batch_owner(struct slice records)
 {
-    if (transactional_id.data == NULL) return KAFKA_TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
-    return api_version >= VERSION_ABORTABLE ? KAFKA_TRANSACTION_ABORTABLE : KAFKA_INVALID_TXN_STATE;
+    return (struct produce_owner){(int64_t)load_u64(records.data + BATCH_PRODUCER_AT),
+                                  (int16_t)load_u16(records.data + BATCH_EPOCH_AT)};
 }

@@ -18,8 +18,11 @@ enum status produce_batch_check(struct slice records, uint32_t batch_bytes_max,
 /* Of a checked batch. */
 bool produce_batch_is_transactional(struct slice records);
 
-/* No transaction is ever ongoing until there is a coordinator: what a transactional batch is
- * answered with in each version (section 4.3). */
-int16_t produce_transaction_error(int16_t api_version, struct slice transactional_id);
+/* Of a checked batch that is transactional: whose it is. */
+struct produce_owner {
+    int64_t producer_id;
+    int16_t producer_epoch;
+};
+struct produce_owner produce_batch_owner(struct slice records);
 
 #endif

@@ -280,7 +280,6 @@ static enum status commit_in_transaction(struct rig *rig, int64_t producer_id, i
     begin(&call, "group", 1);
     call.offsets[0].offset = offset;
     call.request.transactional = true;
-    call.request.transactional_id = rig_text("tx");
     call.request.producer_id = producer_id;
     call.request.producer_epoch = epoch;
     broker_commit_offsets(rig->broker, &call.request);
@@ -345,7 +344,6 @@ static void who_asks_for_what_is_stable_waits_for_what_is_not_replicated_yet(voi
     rig->hold_high_watermark = true;
     begin(&open, "group", 1);
     open.request.transactional = true;
-    open.request.transactional_id = rig_text("tx");
     open.request.producer_id = 7;
     broker_commit_offsets(rig->broker, &open.request);
     stepped_loop_settle(&rig->fake);

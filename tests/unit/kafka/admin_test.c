@@ -353,10 +353,6 @@ static void producer_ids_come_from_the_leader(void **state)
     assert_int_equal(answer->error_code, 0);
     assert_int_equal(answer->producer_id, 4711);
     assert_int_equal(answer->producer_epoch, 0);
-    request.transactional_id = kafka_text("");
-    answer = client_ask(client, KAFKA_INIT_PRODUCER_ID, 4, &request);
-    assert_int_equal(answer->error_code, KAFKA_INVALID_REQUEST);
-    assert_int_equal(answer->producer_id, -1);
 }
 
 /* ---- forwarding ---- */

@@ -24,6 +24,7 @@
 #include "broker/broker.h"
 #include "broker/fetch.h"
 #include "broker/offsets.h"
+#include "broker/transactions.h"
 #include "kafka/connection.h"
 #include "kafka/errors.h"
 #include "kafka/header.h"
@@ -113,6 +114,13 @@ struct broker {
     struct committed_offset stored[FAKE_MAX];
     uint32_t stored_count;
     enum status offsets_status;
+    /* transactions */
+    struct transaction_request *transaction; /* the last; answered at once, or parked */
+    enum transaction_verb transaction_verb;
+    enum status transaction_status; /* STATUS_AGAIN: parked */
+    struct transaction_value transactions[FAKE_MAX];
+    const char *transaction_ids[FAKE_MAX];
+    uint32_t transaction_count;
     /* forwarding */
     struct group_forward *forward;
     uint32_t forward_count;
@@ -424,6 +432,67 @@ void broker_produce_cancel(struct broker *broker, struct produce *produce)
         return;
     }
     fail_msg("not parked");
+}
+
+/* ---- transactions.h ---- */
+
+static void fake_finish_transaction(enum status status)
+{
+    struct transaction_request *request = fake.transaction;
+    request->status = status;
+    request->next_producer_id = 77;
+    request->next_producer_epoch = 5;
+    request->done(request->context, request);
+}
+
+static void fake_take_transaction(struct transaction_request *request, enum transaction_verb verb)
+{
+    fake.transaction = request;
+    fake.transaction_verb = verb;
+    if (fake.transaction_status != STATUS_AGAIN) fake_finish_transaction(fake.transaction_status);
+}
+
+void broker_init_transaction(struct broker *broker, struct transaction_request *request)
+{
+    (void)broker;
+    fake_take_transaction(request, TRANSACTION_INIT);
+}
+
+void broker_add_to_transaction(struct broker *broker, struct transaction_request *request)
+{
+    (void)broker;
+    fake_take_transaction(request, TRANSACTION_ADD);
+}
+
+void broker_end_transaction(struct broker *broker, struct transaction_request *request)
+{
+    (void)broker;
+    fake_take_transaction(request, TRANSACTION_END);
+}
+
+bool broker_offsets_partition(struct broker *broker, struct slice group,
+                              struct transaction_partition *out)
+{
+    (void)broker, (void)group;
+    *out = (struct transaction_partition){kafka_text("__consumer_offsets"), 3};
+    return true;
+}
+
+const struct transaction_value *broker_describe_transaction(struct broker *broker, struct slice id)
+{
+    for (uint32_t i = 0; i < broker->transaction_count; i++) {
+        if (kafka_slice_equal(id, kafka_text(broker->transaction_ids[i]))) {
+            return &broker->transactions[i];
+        }
+    }
+    return NULL;
+}
+
+void broker_list_transactions(struct broker *broker, transaction_each_fn each, void *context)
+{
+    for (uint32_t i = 0; i < broker->transaction_count; i++) {
+        each(context, kafka_text(broker->transaction_ids[i]), &broker->transactions[i]);
+    }
 }
 
 /* ---- fetch.h ---- */

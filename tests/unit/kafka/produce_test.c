@@ -263,23 +263,73 @@ static void record_at_fault_is_named(void **state)
     assert_text(answer->error_message, "because");
 }
 
-static void transactional_batch_without_a_transaction_is_refused(void **state)
+static struct kafka_produce_request *transactional_produce(struct client *client,
+                                                           int64_t producer_id)
 {
-    struct client *client = *state;
     struct batch_build_options options = BATCH_BUILD_PLAIN;
     options.transactional = true;
-    options.producer_id = 5;
+    options.producer_id = producer_id;
     options.producer_epoch = 0;
     options.base_sequence = 0;
-    struct slice batch = one_batch_of(client, options);
     struct kafka_produce_request *request = produce_to(client, 0, -1);
-    set_records(request, batch);
+    set_records(request, one_batch_of(client, options));
+    return request;
+}
+
+static void a_transactional_batch_without_a_transactional_id_is_refused(void **state)
+{
+    struct client *client = *state;
+    struct kafka_produce_request *request = transactional_produce(client, 5);
     assert_int_equal(ask(client, 10, request)->error_code,
                      KAFKA_TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
-    request->transactional_id = kafka_text("tx");
-    assert_int_equal(ask(client, 10, request)->error_code, KAFKA_INVALID_TXN_STATE);
-    assert_int_equal(ask(client, 11, request)->error_code, KAFKA_TRANSACTION_ABORTABLE);
     assert_int_equal(fake.produce_count, 0);
+}
+
+static void the_broker_hears_of_which_transaction_and_client_a_batch_is(void **state)
+{
+    static const struct {
+        int16_t version;
+        enum transaction_client client;
+    } cases[] = {{10, TRANSACTION_CLIENT_OLD},
+                 {11, TRANSACTION_CLIENT_ABORTABLE},
+                 {12, TRANSACTION_CLIENT_V2}};
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct client *client = *state;
+        struct kafka_produce_request *request = transactional_produce(client, 5);
+        request->transactional_id = kafka_text("tx");
+        assert_int_equal(client_send(client, KAFKA_PRODUCE, cases[i].version, request), STATUS_OK);
+        struct produce *produce = fake.produces[i];
+        assert_text(produce->transactional_id, "tx");
+        assert_int_equal(produce->transaction_client, cases[i].client);
+        assert_int_equal(produce->rules,
+                         cases[i].version == 12 ? PRODUCER_RULES_KAFKA_V2 : PRODUCER_RULES_KAFKA);
+        fake_finish_produce((uint32_t)i, STATUS_OK, 7);
+        client_take(client, KAFKA_PRODUCE, cases[i].version);
+    }
+}
+
+static void what_a_transaction_says_has_a_code_that_the_version_knows(void **state)
+{
+    static const struct {
+        int16_t version;
+        enum status status;
+        int16_t error;
+    } cases[] = {{10, STATUS_INVALID_TXN_STATE, KAFKA_INVALID_TXN_STATE},
+                 {11, STATUS_TXN_ABORTABLE, KAFKA_TRANSACTION_ABORTABLE},
+                 {10, STATUS_STALE_PRODUCER_EPOCH, KAFKA_INVALID_PRODUCER_EPOCH},
+                 {12, STATUS_PRODUCER_ID_MAPPING, KAFKA_INVALID_PRODUCER_ID_MAPPING},
+                 {11, STATUS_CONCURRENT_TRANSACTIONS, KAFKA_NOT_ENOUGH_REPLICAS},
+                 {12, STATUS_CONCURRENT_TRANSACTIONS, KAFKA_CONCURRENT_TRANSACTIONS}};
+    struct client *client = *state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct kafka_produce_request *request = transactional_produce(client, 5);
+        request->transactional_id = kafka_text("tx");
+        assert_int_equal(client_send(client, KAFKA_PRODUCE, cases[i].version, request), STATUS_OK);
+        fake_finish_produce((uint32_t)i, cases[i].status, -1);
+        assert_int_equal(
+            only_partition(client_take(client, KAFKA_PRODUCE, cases[i].version))->error_code,
+            cases[i].error);
+    }
 }
 
 int main(void)
@@ -298,7 +348,9 @@ int main(void)
         CLIENT_TEST(brokers_verdicts_have_kafkas_codes),
         CLIENT_TEST(what_is_pipelined_behind_a_refused_batch_is_refused_alike),
         CLIENT_TEST(record_at_fault_is_named),
-        CLIENT_TEST(transactional_batch_without_a_transaction_is_refused),
+        CLIENT_TEST(a_transactional_batch_without_a_transactional_id_is_refused),
+        CLIENT_TEST(the_broker_hears_of_which_transaction_and_client_a_batch_is),
+        CLIENT_TEST(what_a_transaction_says_has_a_code_that_the_version_knows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
