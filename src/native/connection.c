@@ -67,6 +67,7 @@ void native_connection_free(struct native_connection *connection)
     native->stats.connections_open--;
     native_session_free(connection->session);
     ordered_topics_free(&connection->ordered);
+    native_producer_free(&connection->producer);
     timer_free(connection->timer);
     buffer_deinit(&connection->out);
     free(connection->peer_host);

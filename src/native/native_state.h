@@ -9,6 +9,7 @@
 #include "native/partitioner.h"
 #include "native/password.h"
 #include "native/request.h"
+#include "native/sequences.h"
 
 struct native {
     struct broker *broker;
@@ -33,6 +34,7 @@ struct native_connection {
     bool is_operator;               /* HELLO said so: may ask any replica for its status */
     struct native_session *session; /* fetch_session.c; NULL: nothing was fetched for a group */
     struct ordered_topic *ordered;  /* ordered.h: topics with ordered batches under way */
+    struct native_producer producer;
 
     /* Requests in order of arrival; the queued ones are the last. */
     struct native_request *requests;

@@ -24,6 +24,8 @@ static const struct native_operation operations[WIRE_TRANSFER + 1] = {
 
     [WIRE_PRODUCE] = {native_produce, NATIVE_AUTHENTICATED, .produces = true},
     [WIRE_PRODUCE_BATCH] = {native_produce_batch, NATIVE_AUTHENTICATED, .produces = true},
+    [WIRE_PRODUCE_IDEMPOTENT] = {native_produce_idempotent, NATIVE_AUTHENTICATED, .produces = true},
+    [WIRE_INIT_PRODUCER_ID] = {native_init_producer_id, NATIVE_AUTHENTICATED},
     [WIRE_FETCH] = {native_fetch, NATIVE_AUTHENTICATED},
     [WIRE_COMMIT] = {native_commit, NATIVE_AUTHENTICATED},
     [WIRE_CREATE_TOPIC] = {native_create_topic, NATIVE_AUTHENTICATED},
@@ -37,8 +39,6 @@ static const struct native_operation operations[WIRE_TRANSFER + 1] = {
     [WIRE_TRANSFER] = {native_transfer, NATIVE_AUTHENTICATED},
 
     [WIRE_SUBSCRIBE] = LATER,
-    [WIRE_INIT_PRODUCER_ID] = LATER,
-    [WIRE_PRODUCE_IDEMPOTENT] = LATER,
     [WIRE_JOIN_GROUP] = LATER,
     [WIRE_LEAVE_GROUP] = LATER,
     [WIRE_GROUP_HEARTBEAT] = LATER,

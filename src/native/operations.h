@@ -15,6 +15,9 @@ NATIVE_OPERATION(native_goodbye);
 /* produce.c */
 NATIVE_OPERATION(native_produce);
 NATIVE_OPERATION(native_produce_batch);
+NATIVE_OPERATION(native_produce_idempotent);
+/* init_producer_id.c */
+NATIVE_OPERATION(native_init_producer_id);
 /* fetch.c, fetch_positions.c */
 NATIVE_OPERATION(native_fetch);
 /* commit.c */

@@ -5,7 +5,11 @@
  * succeed or fail one by one; the answer acknowledges the records up to the first of a failed
  * batch. What lies behind that may have been appended nevertheless: a client that sends it again
  * may double it (4.4). It does not disorder it: behind a refused batch, nothing more of the request
- * is appended, nor of those after it that the client wants in order (ordered.h). */
+ * is appended, nor of those after it that the client wants in order (ordered.h).
+ *
+ * With sequences (sequences.h) a batch is a run of consecutive ones, so a request becomes as many
+ * batches as its records change the partition. Records that are there already are acknowledged with
+ * their first offset, once that is as safe as a new one's would be; the rest is appended. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +18,13 @@
 #include "native/errors.h"
 #include "native/native_state.h"
 #include "native/operations.h"
+#include "native/sequences.h"
 #include "record/batch.h"
+
+/* Of one idempotent request (native-protocol.md 1.3). */
+#define SEQUENCED_RECORDS_MAX 1024
+/* Records in a row, without keys, that go to one partition. */
+#define KEYLESS_RUN_SHIFT 4
 
 /* One batch on its way. */
 struct part {
@@ -22,6 +32,7 @@ struct part {
     struct batch_builder builder; /* until it is handed over */
     struct produce_work *work;
     uint32_t partition;
+    uint32_t sequence, record_count; /* of its first record, if it has sequences; handed over */
     bool pending;
 };
 
@@ -45,8 +56,17 @@ struct produce_work {
     bool is_batch;
     struct ordered_topic **ordered; /* the connection's; NULL: not ORDERED */
     struct ordered_topic *joined;
-    struct produce_chain own;    /* if not ORDERED */
+    struct produce_chain own;    /* if neither ORDERED nor with sequences */
     struct produce_chain *chain; /* the one or the other */
+
+    /* With sequences. */
+    struct sequence_topic *sequences; /* the connection's, until the outcome; NULL: without */
+    uint32_t sequence;                /* of the first record */
+    struct native_producer *producer; /* the connection's */
+    struct uuid topic_uid;
+    struct wire_ack *known; /* the first records, which were there already */
+    uint32_t known_count;
+    struct error stopped; /* status not OK: the record behind the known ones was refused */
 };
 
 static void work_free(struct native_request *request)
@@ -58,44 +78,51 @@ static void work_free(struct native_request *request)
     free(work->parts);
     free(work->places);
     free(work->latest);
+    free(work->known);
     if (work->joined != NULL) ordered_topic_leave(work->ordered, work->joined);
+    if (work->sequences != NULL) sequence_topic_leave(work->sequences, work->sequences->settled);
     free(work);
 }
 
 /* ---- answering ---- */
 
-static const struct part *first_failure(const struct produce_work *work, uint32_t *acked)
+/* Why the record behind the `acked` ones is not; NULL: all are. */
+static const struct error *first_failure(const struct produce_work *work, uint32_t *acked)
 {
-    for (uint32_t i = 0; i < work->record_count; i++) {
-        const struct part *part = &work->parts[work->places[i].part];
-        if (part->produce.status == STATUS_OK) continue;
-        *acked = i;
-        return part;
+    *acked = work->known_count;
+    if (work->stopped.status != STATUS_OK) return &work->stopped;
+    for (; *acked < work->record_count; ++*acked) {
+        const struct part *part = &work->parts[work->places[*acked].part];
+        if (part->produce.status != STATUS_OK) return &part->produce.error;
     }
-    *acked = work->record_count;
     return NULL;
+}
+
+static struct wire_ack ack_of(const struct produce_work *work, uint32_t i)
+{
+    if (i < work->known_count) return work->known[i];
+    const struct place *place = &work->places[i];
+    const struct part *part = &work->parts[place->part];
+    return (struct wire_ack){(int32_t)part->partition, part->produce.base_offset + place->index};
 }
 
 static void answer_one(struct produce_work *work)
 {
-    const struct part *part = &work->parts[0];
-    struct wire_ack ack = {(int32_t)part->partition, part->produce.base_offset};
+    struct wire_ack ack = ack_of(work, 0);
     native_answer(work->request, WIRE_PRODUCE_ACK, &ack);
 }
 
 static void put_acks(const struct produce_work *work, uint32_t count, struct buffer *acks)
 {
     for (uint32_t i = 0; i < count; i++) {
-        const struct place *place = &work->places[i];
-        const struct part *part = &work->parts[place->part];
-        struct wire_ack ack = {(int32_t)part->partition, part->produce.base_offset + place->index};
+        struct wire_ack ack = ack_of(work, i);
         wire_put(acks, &wire_shape_ack, &ack);
     }
 }
 
 /* The first `acked` records are safe; `failed` says what became of the next, NULL: there is none.
  */
-static void answer_batch(struct produce_work *work, uint32_t acked, const struct part *failed)
+static void answer_batch(struct produce_work *work, uint32_t acked, const struct error *failed)
 {
     struct native_request *request = work->request;
     struct buffer acks;
@@ -105,8 +132,8 @@ static void answer_batch(struct produce_work *work, uint32_t acked, const struct
                                          .error_text = wire_text("")};
     char not_leader[NATIVE_NOT_LEADER_BYTES];
     if (failed != NULL) {
-        ack.error_code = (uint16_t)native_error_code(failed->produce.status);
-        ack.error_text = wire_text(failed->produce.error.text);
+        ack.error_code = (uint16_t)native_error_code(failed->status);
+        ack.error_text = wire_text(failed->text);
     }
     bool closes = ack.error_code == WIRE_CODE_NOT_LEADER;
     if (closes) {
@@ -122,15 +149,42 @@ static void answer_batch(struct produce_work *work, uint32_t acked, const struct
     }
 }
 
+/* For when it is sent again: where its records are, as far as they were appended. */
+static void remember(struct produce_work *work)
+{
+    uint32_t count = work->known_count;
+    struct wire_ack *acks = malloc(work->record_count * sizeof(*acks));
+    if (acks == NULL) return;
+    if (count > 0) memcpy(acks, work->known, count * sizeof(*acks));
+    for (; count < work->record_count; count++) {
+        const struct place *place = &work->places[count];
+        const struct part *part = &work->parts[place->part];
+        if (!part->produce.appended) break;
+        int64_t first = part->produce.last_offset + 1 - (int64_t)part->record_count;
+        acks[count] = (struct wire_ack){(int32_t)part->partition, first + place->index};
+    }
+    sequence_remember(work->producer, &work->topic_uid, work->sequence, acks, count);
+}
+
+static void leave_sequences(struct produce_work *work, uint32_t acked)
+{
+    struct sequence_topic *sequences = work->sequences;
+    work->sequences = NULL;
+    sequence_topic_leave(sequences, acked > 0 ? work->sequence + acked : sequences->settled);
+    bool forgotten_soon = work->part_count >= PRODUCER_BATCHES_KEPT;
+    if (forgotten_soon && work->stopped.status == STATUS_OK) remember(work);
+}
+
 static void work_answer(struct produce_work *work)
 {
     uint32_t acked;
-    const struct part *failed = first_failure(work, &acked);
+    const struct error *failed = first_failure(work, &acked);
+    if (work->sequences != NULL) leave_sequences(work, acked);
     if (!native_request_wanted(work->request)) {
         native_finish(work->request);
     } else if (acked == 0) {
         ASSERT(failed != NULL);
-        native_fail_status(work->request, failed->produce.status, &failed->produce.error);
+        native_fail_status(work->request, failed->status, failed);
     } else if (!work->is_batch) {
         answer_one(work);
     } else {
@@ -187,6 +241,32 @@ static struct part *part_for(struct produce_work *work, uint32_t partition, size
     return fits ? part : part_add(work, partition);
 }
 
+/* With sequences: the last batch, if it goes on in the same partition. */
+static struct part *part_for_run(struct produce_work *work, uint32_t partition, uint32_t sequence,
+                                 size_t record_bytes)
+{
+    struct part *last = work->part_count > 0 ? &work->parts[work->part_count - 1] : NULL;
+    if (last != NULL && last->partition == partition) {
+        struct part *part = part_for(work, partition, record_bytes);
+        if (part == last || part == NULL) return part;
+        part->sequence = sequence;
+        return part;
+    }
+    struct part *part = part_add(work, partition);
+    if (part != NULL) part->sequence = sequence;
+    return part;
+}
+
+/* A record that is sent again has to come to the same partition again. */
+static uint32_t partition_for_sequence(const struct produce_work *work, struct slice key,
+                                       uint32_t sequence)
+{
+    if (key.bytes > 0) return wire_key_hash(key) % work->partition_count;
+    if (work->has_spread) return work->spread % work->partition_count;
+    uint32_t run = (sequence & SEQUENCE_MASK) >> KEYLESS_RUN_SHIFT;
+    return ((uint32_t)work->producer->id + run) % work->partition_count;
+}
+
 static uint32_t partition_for(const struct produce_work *work, struct slice key, int64_t now_us)
 {
     if (work->has_spread && key.bytes == 0) return work->spread % work->partition_count;
@@ -197,8 +277,15 @@ static uint32_t partition_for(const struct produce_work *work, struct slice key,
 static bool add_record(struct produce_work *work, uint32_t index, struct slice key,
                        struct slice value, int64_t now_us, int64_t wall_ms)
 {
-    uint32_t partition = partition_for(work, key, now_us);
-    struct part *part = part_for(work, partition, key.bytes + value.bytes);
+    struct part *part;
+    if (index < work->known_count) return true;
+    if (work->sequences != NULL) {
+        uint32_t sequence = work->sequence + index;
+        part = part_for_run(work, partition_for_sequence(work, key, sequence), sequence,
+                            key.bytes + value.bytes);
+    } else {
+        part = part_for(work, partition_for(work, key, now_us), key.bytes + value.bytes);
+    }
     if (part == NULL) return false;
     work->places[index] =
         (struct place){(uint32_t)(part - work->parts), (uint32_t)part->builder.record_count};
@@ -249,7 +336,13 @@ static void finish_part(struct part *part, enum batch_codec codec, struct buffer
 {
     struct batch_build_options options = BATCH_BUILD_PLAIN;
     options.codec = codec;
+    if (part->work->sequences != NULL) {
+        options.producer_id = part->work->producer->id;
+        options.producer_epoch = part->work->producer->epoch;
+        options.base_sequence = (int32_t)(part->sequence & SEQUENCE_MASK);
+    }
     buffer_clear(bytes);
+    part->record_count = (uint32_t)part->builder.record_count;
     part->produce.status =
         batch_builder_finish(&part->builder, &options, bytes, &part->produce.error);
     batch_builder_deinit(&part->builder);
@@ -281,6 +374,7 @@ static void hand_over(struct produce_work *work, enum batch_codec codec)
         part->produce.timeout_us = settings->ack_timeout_us;
         part->produce.allow_zstd = true;
         part->produce.chain = work->chain;
+        part->produce.rules = PRODUCER_RULES_NATIVE;
         part->produce.done = part_done;
         part->produce.context = part;
         part->pending = true;
@@ -346,12 +440,157 @@ static bool add_records(struct produce_work *work, const struct wire_list *recor
     return true;
 }
 
+/* ---- with sequences ---- */
+
+/* Is what was appended before as safe as the answer to a produce says? */
+static bool is_safe(const struct native_request *request, const struct partition *partition,
+                    int64_t offset)
+{
+    switch (broker_settings_of(native_broker(request))->default_acks) {
+    case ACKS_NONE: break;
+    case ACKS_LEADER: return partition_durable(partition) > offset;
+    case ACKS_ALL: return partition_high_watermark(partition) > offset;
+    }
+    return true;
+}
+
+/* The next of the records that should be there already. */
+static enum status find_known(struct produce_work *work, uint32_t sequence, struct error *error)
+{
+    struct wire_ack *ack = &work->known[work->known_count];
+    if (sequence_find(work->producer, work->topic, sequence, ack) != STATUS_OK) {
+        return error_set(error, STATUS_OUT_OF_ORDER_SEQUENCE, "sequence %u, expected %u", sequence,
+                         work->sequences->next);
+    }
+    const struct partition *partition = topic_partition(work->topic, (uint32_t)ack->partition);
+    if (!is_safe(work->request, partition, ack->offset)) {
+        return error_set(error, STATUS_TIMEOUT, "written, but not replicated yet");
+    }
+    work->known_count++;
+    return STATUS_OK;
+}
+
+/* Which of its records are there, which are to be written? False: no memory. */
+static bool judge_sequences(struct produce_work *work)
+{
+    int32_t ahead = sequence_distance(work->sequence, work->sequences->next);
+    if (ahead > 0) {
+        error_set(&work->stopped, STATUS_OUT_OF_ORDER_SEQUENCE, "sequence %u, expected %u",
+                  work->sequence, work->sequences->next);
+        return true;
+    }
+    uint32_t behind = (uint32_t)-ahead;
+    if (behind > work->record_count) behind = work->record_count;
+    work->known = malloc((behind + 1) * sizeof(*work->known));
+    if (work->known == NULL) return false;
+    for (uint32_t i = 0; i < behind && work->stopped.status == STATUS_OK; i++)
+        find_known(work, work->sequence + i, &work->stopped);
+    if (work->stopped.status == STATUS_OK) {
+        sequence_topic_take(work->sequences, work->sequence + work->record_count);
+    }
+    return true;
+}
+
+/* The connection's producer, or NULL with the request failed. */
+static struct native_producer *check_producer(struct native_request *request, int64_t producer_id,
+                                              uint16_t epoch, uint32_t count)
+{
+    struct native_producer *producer = &request->connection->producer;
+    if (!producer->known) {
+        native_fail(request, WIRE_CODE_NO_PRODUCER_ID, "no INIT_PRODUCER_ID on this connection");
+    } else if (producer->id != producer_id) {
+        native_fail(request, WIRE_CODE_BAD_PROTOCOL, "the producer of this connection is %lld",
+                    (long long)producer->id);
+    } else if (producer->named && producer->epoch != epoch) {
+        native_fail(request, WIRE_CODE_PRODUCER_FENCED, "epoch %u, but the producer's is %d", epoch,
+                    producer->epoch);
+    } else if (count > SEQUENCED_RECORDS_MAX) {
+        native_fail(request, WIRE_CODE_BATCH_TOO_LARGE,
+                    "an idempotent batch has at most %d records", SEQUENCED_RECORDS_MAX);
+    } else {
+        return producer;
+    }
+    return NULL;
+}
+
+/* False: the request has failed. */
+static bool begin_sequences(struct produce_work *work, struct native_producer *producer,
+                            uint32_t sequence)
+{
+    work->producer = producer;
+    work->topic_uid = *topic_uid(work->topic);
+    work->sequence = sequence;
+    work->sequences = sequence_topic_join(producer, work->topic);
+    if (work->sequences == NULL) {
+        native_fail(work->request, WIRE_CODE_RATE_LIMITED,
+                    "a producer writes to at most %d topics, in the memory there is",
+                    SEQUENCE_TOPICS_MAX);
+        return false;
+    }
+    work->chain = &work->sequences->chain;
+    if (judge_sequences(work)) return true;
+    fail_no_memory(work->request);
+    return false;
+}
+
+static bool check_codec(struct native_request *request, uint8_t codec)
+{
+    if (codec_is_known(codec)) return true;
+    native_fail(request, WIRE_CODE_INTERNAL, "unknown codec %u", codec);
+    return false;
+}
+
+void native_produce_idempotent(struct native_request *request, const union wire_message *message)
+{
+    const struct wire_produce_idempotent *in = &message->produce_idempotent;
+    struct native_producer *producer = check_producer(request, in->producer_id, in->epoch, 1);
+    if (producer == NULL || !check_codec(request, in->codec)) return;
+    struct topic *topic = find_topic(request, in->topic);
+    if (topic == NULL) return;
+    struct produce_work *work = work_new(request, topic, 1);
+    if (work == NULL) {
+        fail_no_memory(request);
+        return;
+    }
+    if (!begin_sequences(work, producer, in->sequence)) return;
+    if (work->stopped.status == STATUS_OK &&
+        !add_record(work, 0, in->key, in->value, 0, loop_wall_ms(request->native->loop))) {
+        fail_no_memory(request);
+    } else {
+        hand_over(work, in->codec);
+    }
+}
+
+static void produce_sequenced_batch(struct native_request *request,
+                                    const struct wire_produce_batch *batch)
+{
+    struct native_producer *producer =
+        check_producer(request, batch->producer_id, batch->epoch, batch->records.count);
+    if (producer == NULL || !check_codec(request, batch->codec)) return;
+    struct topic *topic = find_topic(request, batch->topic);
+    if (topic == NULL) return;
+    struct produce_work *work = work_new(request, topic, batch->records.count);
+    if (work == NULL) {
+        fail_no_memory(request);
+        return;
+    }
+    work->is_batch = true;
+    work->has_spread = batch->has_spread;
+    work->spread = batch->spread;
+    if (!begin_sequences(work, producer, batch->base_sequence)) return;
+    if (work->stopped.status == STATUS_OK && !add_records(work, &batch->records)) {
+        work->chain->broken = true;
+        fail_no_memory(request);
+    } else {
+        hand_over(work, batch->codec);
+    }
+}
+
 void native_produce_batch(struct native_request *request, const union wire_message *message)
 {
     const struct wire_produce_batch *batch = &message->produce_batch;
     if ((batch->flags & WIRE_BATCH_IDEMPOTENT) != 0) {
-        native_fail(request, WIRE_CODE_UNKNOWN_OP,
-                    "an idempotent PRODUCE_BATCH is not supported yet");
+        produce_sequenced_batch(request, batch);
         return;
     }
     struct topic *topic = find_topic(request, batch->topic);
