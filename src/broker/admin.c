@@ -176,7 +176,10 @@ static enum status check_existing(struct broker *broker, struct admin_change *ch
         return error_set(error, STATUS_TOPIC_FORBIDDEN, "%s is internal", topic->name);
     }
     if (change->kind == ADMIN_ALTER) {
-        return check_config(change, change->replace_all ? NULL : &topic->config, error);
+        enum status status =
+            check_config(change, change->replace_all ? NULL : &topic->config, error);
+        if (status == STATUS_OK) topic_config_follow(&change->config, &topic->config);
+        return status;
     }
     if (change->kind != ADMIN_GROW) return STATUS_OK;
     if (change->partitions <= topic->partition_count) {

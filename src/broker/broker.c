@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "broker/partition_change.h"
 #include "broker/partition_state.h"
+#include "log/compaction.h"
 
 /* A promotion under way: the catalog's version, then everything so far on disk. */
 struct promotion {
@@ -34,6 +35,7 @@ void broker_settings_default(struct broker_settings *settings)
         .cache_bytes_max = 268435456,
         .unsynced_bytes_max = 134217728,
         .retention_check_us = 30000000,
+        .compaction_map_bytes = COMPACTION_MAP_BYTES,
         .internal_partitions = 16,
         .transaction_timeout_ms_max = 900000,
         .transactional_id_expiration_ms = 604800000,

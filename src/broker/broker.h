@@ -29,6 +29,7 @@ struct broker_settings {
     uint32_t fetch_bytes_max;
     size_t cache_bytes_max, unsynced_bytes_max;
     int64_t retention_check_us;             /* 30 s */
+    size_t compaction_map_bytes;            /* COMPACTION_MAP_BYTES */
     uint32_t internal_partitions;           /* 16 */
     int32_t transaction_timeout_ms_max;     /* transaction.max.timeout.ms */
     int64_t transactional_id_expiration_ms; /* transactional.id.expiration.ms */
@@ -129,6 +130,10 @@ struct broker_stats {
     uint64_t admin_changes;
     uint64_t commit_wait_us_total, commit_waits; /* acks=all, append to answer */
     uint64_t under_min_isr_rejections;
+    uint64_t compaction_passes, compaction_failures;
+    uint64_t compaction_bytes_in, compaction_bytes_out;
+    uint64_t compaction_cleanable_bytes; /* as of the last look */
+    uint64_t compaction_max_us;          /* the longest pass */
 };
 void broker_stats(const struct broker *broker, struct broker_stats *out);
 /* Hash of the coordinator state applied in an internal partition, at its high watermark (I24,

@@ -101,8 +101,18 @@ struct broker {
     int64_t quarantine_swept_ms; /* monotonic; 0: not yet */
     bool quarantine_sweeping;
 
+    struct compaction_keeper *compaction; /* compaction.c; NULL: not running */
+
     struct broker_stats stats;
 };
+
+/* compaction.c */
+void compaction_start(struct broker *broker);
+void compaction_stop(struct broker *broker); /* also what is under way is no longer told about */
+/* Part of the slow tick: something to clean? */
+void compaction_look(struct broker *broker);
+/* It loses its log. */
+void compaction_orphan(struct partition *partition);
 
 /* jobs */
 void broker_job_submit(struct broker *broker, enum executor_lane lane, struct broker_job *job);

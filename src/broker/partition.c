@@ -60,6 +60,7 @@ struct partition_log *partition_release_log(struct partition *partition)
     struct partition_log *log = partition->log;
     ASSERT(!partition->visible && log != NULL);
     partition_change_orphan(partition);
+    compaction_orphan(partition);
     partition_log_set_owner(log, NULL);
     partition->log = NULL;
     return log;

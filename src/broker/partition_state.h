@@ -35,6 +35,7 @@ struct partition {
     bool was_cut;            /* by recovery */
     bool producers_lost;     /* the table lacks what could not be read, until the copy is reset */
     struct partition_change *change; /* truncation or reset under way */
+    int64_t compaction_after_us;     /* no pass before: the last one failed */
     struct internal_state *internal;
 
     /* produce.c: parked, ascending by last offset */

@@ -176,6 +176,12 @@ void producer_table_prune(struct producer_table *table, int64_t log_start);
  * how many. Costs O(forgotten). The caller holds it back after a clock jump (fault matrix F45). */
 size_t producer_table_expire(struct producer_table *table, int64_t now_ms, int64_t expiration_ms);
 
+/* Last offsets, below `limit`, of the batches and markers that the table speaks of, or would after
+ * a cut that it can undo: what compaction has to leave in the log so that a rebuild gives the same
+ * table. In no order; *offsets is the caller's to free, NULL when there are none. */
+size_t producer_table_list_offsets(const struct producer_table *table, int64_t limit,
+                                   int64_t **offsets);
+
 /* Equal tables have equal hashes, in whatever order they learned; written_ms, undo records and
  * settled offset are left out. Expire both sides alike before comparing. */
 uint64_t producer_table_hash(const struct producer_table *table);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "broker/producer_state.h"
 #include "broker/producer_table.h"
 
@@ -189,4 +190,54 @@ bool producer_table_truncate(struct producer_table *table, int64_t offset)
     if (table->undo_from > offset) table->undo_from = offset;
     if (table->high_watermark > offset) table->high_watermark = offset;
     return true;
+}
+
+/* ---- for compaction ---- */
+
+struct kept_offsets {
+    int64_t limit;
+    int64_t *offsets;
+    size_t count, capacity;
+};
+
+static void kept_add(struct kept_offsets *kept, int64_t offset)
+{
+    if (offset < 0 || offset >= kept->limit) return;
+    if (kept->count == kept->capacity) {
+        kept->capacity = kept->capacity == 0 ? 64 : kept->capacity * 2;
+        kept->offsets = memory_resize(kept->offsets, kept->capacity, sizeof(*kept->offsets));
+    }
+    kept->offsets[kept->count++] = offset;
+}
+
+static void kept_add_batch(struct kept_offsets *kept, const struct producer_batch *batch)
+{
+    kept_add(kept, batch->base_offset + batch->delta);
+}
+
+static void kept_add_state(struct kept_offsets *kept, const struct producer_state *state)
+{
+    for (int i = 0; i < state->batch_count; i++) {
+        kept_add_batch(kept, &state->batches[i]);
+    }
+    kept_add(kept, state->last_offset);
+}
+
+size_t producer_table_list_offsets(const struct producer_table *table, int64_t limit,
+                                   int64_t **offsets)
+{
+    struct kept_offsets kept = {.limit = limit};
+    for (const struct producer_state *state = producer_table_first(table); state != NULL;
+         state = producer_table_next(state)) {
+        kept_add_state(&kept, state);
+    }
+    for (uint32_t i = 0; i < table->undo_count; i++) {
+        const struct producer_undo *record = undo_at(table, i);
+        if (record->kind == PRODUCER_UNDO_SAVED) kept_add_state(&kept, record->saved);
+        if (record->kind != PRODUCER_UNDO_STEP) continue;
+        kept_add(&kept, record->last_offset);
+        if (record->evicted) kept_add_batch(&kept, &record->oldest);
+    }
+    *offsets = kept.offsets;
+    return kept.count;
 }

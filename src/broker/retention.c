@@ -123,6 +123,7 @@ static void retention_tick(void *context)
     /* Also by who does not lead now: a leader must know the clock from before. */
     bool trusted = log_store_look_at_clock(broker->store, loop_wall_ms(broker->loop));
     look_at_partitions(broker);
+    if (trusted) compaction_look(broker);
     if (trusted) sweep_quarantine(broker);
     if (trusted) transactions_tick(broker);
     timer_start(broker->retention_timer, broker->settings.retention_check_us);
@@ -133,10 +134,12 @@ void retention_start(struct broker *broker)
     log_store_look_at_clock(broker->store, loop_wall_ms(broker->loop));
     broker->retention_timer = timer_new(broker->loop, retention_tick, broker);
     timer_start(broker->retention_timer, broker->settings.retention_check_us);
+    compaction_start(broker);
 }
 
 void retention_stop(struct broker *broker)
 {
+    compaction_stop(broker);
     timer_free(broker->retention_timer);
     broker->retention_timer = NULL;
 }

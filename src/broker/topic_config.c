@@ -50,6 +50,8 @@ enum config_index {
     KEY_SEGMENT_JITTER_MS,
     KEY_SEGMENT_MS,
     KEY_UNCLEAN_LEADER_ELECTION_ENABLE,
+    KEY_PUBLIC_COUNT,
+    KEY_OFFSET_GAPS = KEY_PUBLIC_COUNT, /* the broker's own: known, but not shown */
     KEY_COUNT,
 };
 
@@ -135,6 +137,9 @@ static const struct topic_config_key config_keys[KEY_COUNT] = {
                                             "false",
                                             "Accepted; a replica that is not in sync never leads.",
                                             NULL},
+    [KEY_OFFSET_GAPS] = {TOPIC_CONFIG_OFFSET_GAPS, TOPIC_CONFIG_BOOLEAN, "false",
+                         "The topic was compacted: its offsets have gaps for as long as it lives.",
+                         NULL},
 };
 
 /* What a value must satisfy besides its type. */
@@ -172,6 +177,7 @@ static const struct config_rule config_rules[KEY_COUNT] = {
     [KEY_SEGMENT_JITTER_MS] = {.low = 0, .high = INT64_MAX},
     [KEY_SEGMENT_MS] = {.low = 1, .high = INT64_MAX},
     [KEY_UNCLEAN_LEADER_ELECTION_ENABLE] = {.choices = {"false", "true"}},
+    [KEY_OFFSET_GAPS] = {.choices = {"false", "true"}},
 };
 
 /* Keys of older Kafka that tools still set: accepted, not kept. */
@@ -180,7 +186,7 @@ static const char *const retired_keys[] = {"message.downconversion.enable",
 
 const struct topic_config_key *topic_config_keys(uint32_t *count)
 {
-    *count = KEY_COUNT;
+    *count = KEY_PUBLIC_COUNT;
     return config_keys;
 }
 
@@ -459,24 +465,45 @@ void topic_config_settings(const struct topic_config *config, struct topic_setti
 {
     const char *policy = value_of(config, &config_keys[KEY_CLEANUP_POLICY]);
     const char *stamp = value_of(config, &config_keys[KEY_MESSAGE_TIMESTAMP_TYPE]);
+    const char *gaps = value_of(config, &config_keys[KEY_OFFSET_GAPS]);
+    bool compacted = strstr(policy, "compact") != NULL;
+    int64_t segment_ms = number_of(config, KEY_SEGMENT_MS);
+    int64_t lag_ms_max = number_of(config, KEY_MAX_COMPACTION_LAG_MS);
+    /* Only what is in a closed segment can be compacted. */
+    if (compacted && lag_ms_max < segment_ms) segment_ms = lag_ms_max;
     *out = (struct topic_settings){
         .log =
             {
                 .segment_bytes = number_of(config, KEY_SEGMENT_BYTES),
-                .segment_ms = number_of(config, KEY_SEGMENT_MS),
+                .segment_ms = segment_ms,
                 .index_interval_bytes = number_of(config, KEY_INDEX_INTERVAL_BYTES),
                 .retention_ms = number_of(config, KEY_RETENTION_MS),
                 .retention_bytes = number_of(config, KEY_RETENTION_BYTES),
                 .delete_old = strstr(policy, "delete") != NULL,
-                .compacted = strstr(policy, "compact") != NULL,
+                .compacted = compacted || strcmp(gaps, "true") == 0,
             },
-        .compacted = strstr(policy, "compact") != NULL,
+        .compacted = compacted,
+        .min_cleanable_ratio =
+            strtod(value_of(config, &config_keys[KEY_MIN_CLEANABLE_DIRTY_RATIO]), NULL),
+        .min_compaction_lag_ms = number_of(config, KEY_MIN_COMPACTION_LAG_MS),
+        .max_compaction_lag_ms = lag_ms_max,
+        .delete_retention_ms = number_of(config, KEY_DELETE_RETENTION_MS),
         .log_append_time = strcmp(stamp, "LogAppendTime") == 0,
         .batch_bytes_max = (uint32_t)number_of(config, KEY_MAX_MESSAGE_BYTES),
         .min_insync = (int32_t)number_of(config, KEY_MIN_INSYNC_REPLICAS),
         .timestamp_before_max_ms = number_of(config, KEY_MESSAGE_TIMESTAMP_BEFORE_MAX_MS),
         .timestamp_after_max_ms = number_of(config, KEY_MESSAGE_TIMESTAMP_AFTER_MAX_MS),
     };
+}
+
+void topic_config_follow(struct topic_config *config, const struct topic_config *before)
+{
+    struct topic_settings was, is;
+    topic_config_settings(before, &was);
+    topic_config_settings(config, &is);
+    if (!was.log.compacted || is.log.compacted) return;
+    enum status status = topic_config_set(config, TOPIC_CONFIG_OFFSET_GAPS, "true", NULL);
+    ASSERT(status == STATUS_OK);
 }
 
 /* ---- names ---- */

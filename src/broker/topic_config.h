@@ -56,14 +56,22 @@ bool topic_config_is_set(const struct topic_config *config, const char *name);
 
 /* Decoded for the paths that need it fast. */
 struct topic_settings {
-    struct log_config log;
-    bool compacted;
+    struct log_config log; /* its `compacted` also where the topic once was: gaps stay */
+    bool compacted;        /* cleanup.policy has compact */
+    double min_cleanable_ratio;
+    int64_t min_compaction_lag_ms, max_compaction_lag_ms;
+    int64_t delete_retention_ms;
     bool log_append_time;
     uint32_t batch_bytes_max; /* max.message.bytes */
     int32_t min_insync;       /* min.insync.replicas */
     int64_t timestamp_before_max_ms, timestamp_after_max_ms;
 };
 void topic_config_settings(const struct topic_config *config, struct topic_settings *out);
+
+/* The broker's own key: offsets of the topic have gaps, whatever its policy is now. */
+#define TOPIC_CONFIG_OFFSET_GAPS "moonmq.offset.gaps"
+/* `config` is to take the place of `before`: a topic that ceases to be compacted keeps its gaps. */
+void topic_config_follow(struct topic_config *config, const struct topic_config *before);
 
 /* Topic name syntax (native 1.3, Kafka 11.1): 1..249 of [A-Za-z0-9._-], not "." or "..", not
  * starting with '-' when `strict`. Names beginning with "__" are reserved for internal topics. */

@@ -48,9 +48,9 @@ struct log_compaction {
     int64_t settled_before_ms; /* segments with a newer record stay dirty (min.compaction.lag.ms) */
     int64_t delete_retention_ms;
     size_t map_bytes;
-    /* Last offsets of batches and markers that producers' state speaks of; ascending. */
-    const int64_t *kept_offsets;
-    uint32_t kept_count;
+    /* Last offsets of batches and markers that producers' state speaks of; the pass sorts them. */
+    int64_t *kept_offsets;
+    size_t kept_count;
     log_compaction_fn done;
     void *context;
     /* out */

@@ -84,19 +84,6 @@ static bool keep_record(void *context, const struct record *record)
     return record->has_value || !keeping->expired;
 }
 
-static int offset_compare(const void *a, const void *b)
-{
-    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-    return (left > right) - (left < right);
-}
-
-static bool is_kept_offset(const struct compaction *compaction, int64_t offset)
-{
-    const struct log_compaction *request = compaction->request;
-    return request->kept_count > 0 && bsearch(&offset, request->kept_offsets, request->kept_count,
-                                              sizeof(offset), offset_compare) != NULL;
-}
-
 static int64_t new_horizon_ms(const struct compaction *compaction)
 {
     int64_t horizon_ms;
@@ -118,7 +105,7 @@ static enum status rewrite_data(struct output *output, const uint8_t *data,
 {
     struct compaction *compaction = output->compaction;
     bool transactional = (header->attributes & BATCH_TRANSACTIONAL) != 0;
-    bool kept_for_producer = is_kept_offset(compaction, batch_last_offset(header));
+    bool kept_for_producer = compaction_keeps_offset(compaction, batch_last_offset(header));
     struct keeping keeping = {
         .compaction = compaction,
         .aborted = transactional &&
@@ -159,7 +146,7 @@ static enum status rewrite_marker(struct output *output, const uint8_t *data,
 {
     struct compaction *compaction = output->compaction;
     bool needed = compaction_end_ongoing(compaction, header->producer_id) ||
-                  is_kept_offset(compaction, batch_last_offset(header)) ||
+                  compaction_keeps_offset(compaction, batch_last_offset(header)) ||
                   batch_last_offset(header) >= compaction->map_end;
     bool goes = !needed && horizon_has_passed(compaction, header);
     struct batch_rewrite rewrite = {.keep = goes ? keep_none : keep_all,

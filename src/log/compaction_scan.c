@@ -291,8 +291,26 @@ static enum status make_map(struct compaction *compaction, struct error *error)
     return status;
 }
 
+static int offset_compare(const void *a, const void *b)
+{
+    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+    return (left > right) - (left < right);
+}
+
+bool compaction_keeps_offset(const struct compaction *compaction, int64_t offset)
+{
+    const struct log_compaction *request = compaction->request;
+    return request->kept_count > 0 && bsearch(&offset, request->kept_offsets, request->kept_count,
+                                              sizeof(offset), offset_compare) != NULL;
+}
+
 enum status compaction_prepare(struct compaction *compaction, struct error *error)
 {
+    struct log_compaction *request = compaction->request;
+    if (request->kept_count > 0) {
+        qsort(request->kept_offsets, request->kept_count, sizeof(*request->kept_offsets),
+              offset_compare);
+    }
     enum status status = compaction_failpoint("compaction.scan", error);
     if (status == STATUS_OK) status = scan_transactions(compaction, error);
     if (status == STATUS_OK) status = make_map(compaction, error);

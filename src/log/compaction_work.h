@@ -69,6 +69,8 @@ STATUS_MUST_CHECK
 enum status compaction_prepare(struct compaction *compaction, struct error *error);
 bool compaction_is_aborted(const struct compaction *compaction, int64_t producer_id,
                            int64_t offset);
+/* Does a producer's state speak of the batch that ends there? */
+bool compaction_keeps_offset(const struct compaction *compaction, int64_t offset);
 void compaction_note_ongoing(struct compaction *compaction, int64_t producer_id);
 /* Was one noted since the last marker? Forgets it. */
 bool compaction_end_ongoing(struct compaction *compaction, int64_t producer_id);

@@ -183,7 +183,7 @@ static uint8_t check_batches(const struct follow *follow, const struct follow_pa
     struct partition_log *log = partition_log_of(of->partition);
     int64_t expected = partition_log_end_offset(log);
     int32_t epoch = epoch_history_latest(partition_log_epochs(log));
-    bool compacted = topic_settings_of(partition_topic(of->partition))->compacted;
+    bool gaps = topic_settings_of(partition_topic(of->partition))->log.compacted;
     struct error error;
     *records = 0;
     while (data.bytes > 0) {
@@ -192,7 +192,7 @@ static uint8_t check_batches(const struct follow *follow, const struct follow_pa
             return WIRE_REASON_BAD_CRC;
         }
         if (!batch_crc_matches(data.data, &header)) return WIRE_REASON_BAD_CRC;
-        bool in_place = compacted ? header.base_offset >= expected : header.base_offset == expected;
+        bool in_place = gaps ? header.base_offset >= expected : header.base_offset == expected;
         if (MUTANT(31)) in_place = true;
         if (!in_place || header.leader_epoch < epoch ||
             header.leader_epoch > follow->options.epoch) {
@@ -225,7 +225,7 @@ static bool append_data(struct follow *follow, struct follow_partition *of, stru
     struct shared_bytes *batches = shared_bytes_copy(data.data, data.bytes);
     struct error error;
     enum status status = STATUS_NO_MEMORY;
-    bool gap = topic_settings_of(partition_topic(of->partition))->compacted || MUTANT(31);
+    bool gap = topic_settings_of(partition_topic(of->partition))->log.compacted || MUTANT(31);
     if (batches != NULL) status = partition_follow_append(of->partition, batches, gap, &error);
     shared_bytes_unref(batches); /* the log keeps its own reference */
     if (status == STATUS_OK) {

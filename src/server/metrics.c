@@ -126,6 +126,14 @@ static void put_broker(struct buffer *out, const struct server *server)
         {"moonmq_admin_changes_total", "topic changes made", stats.admin_changes},
         {"moonmq_under_min_isr_rejections_total", "produces refused for too few replicas in sync",
          stats.under_min_isr_rejections},
+        {"moonmq_compaction_passes_total", "passes of compaction that ended well",
+         stats.compaction_passes},
+        {"moonmq_compaction_failures_total", "passes given up over an error",
+         stats.compaction_failures},
+        {"moonmq_compaction_read_bytes_total", "bytes of segments that passes rewrote",
+         stats.compaction_bytes_in},
+        {"moonmq_compaction_written_bytes_total", "bytes that were left of them",
+         stats.compaction_bytes_out},
         {"moonmq_log_commits_total", "group commits", log.commits},
         {"moonmq_log_commit_files_total", "files synced by them", log.commit_files},
         {"moonmq_log_appended_bytes_total", "bytes written to logs", log.appended_bytes},
@@ -139,6 +147,10 @@ static void put_broker(struct buffer *out, const struct server *server)
                   "moonmq_acks_all_commit_seconds_sum %.6f\n"
                   "moonmq_acks_all_commit_seconds_count %llu\n",
                   (double)stats.commit_wait_us_total / 1e6, (unsigned long long)stats.commit_waits);
+    one(out, "moonmq_compaction_cleanable_bytes", "gauge",
+        "bytes that compaction could look at now", (double)stats.compaction_cleanable_bytes);
+    one(out, "moonmq_compaction_max_pass_seconds", "gauge", "the longest pass so far",
+        (double)stats.compaction_max_us / 1e6);
     one(out, "moonmq_produce_parked", "gauge", "produces that wait for replicas",
         (double)stats.produce_parked);
     one(out, "moonmq_log_last_commit_seconds", "gauge", "how long the last group commit took",
