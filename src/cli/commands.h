@@ -21,6 +21,7 @@ int cmd_produce(int argc, char **argv);
 int cmd_consume(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_leader(int argc, char **argv);
+int cmd_txn(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 
 struct command {

@@ -27,6 +27,7 @@ int main(int argc, char **argv)
         {"produce", cmd_produce, "append lines to a topic"},
         {"consume", cmd_consume, "print the records of a topic"},
         {"group", cmd_group, "list, describe, reset and delete consumer groups"},
+        {"txn", cmd_txn, "list, describe and abort transactions"},
         {"status", cmd_status, "show the whole replication group at one look"},
         {"leader", cmd_leader, "hand leadership to another replica"},
         {"member", cmd_member, "readmit a replica that lost its data"},

@@ -150,11 +150,11 @@ class Reader(threading.Thread):
         self.join()
 
 
-def read_all(bootstrap, topic, partitions, patience_s=120):
+def read_all(bootstrap, topic, partitions, patience_s=120, settings=None):
     """Everything up to the high watermarks of now: {(partition, offset): value}."""
     consumer = Consumer({
         "bootstrap.servers": bootstrap, "group.id": "not-used", "enable.auto.commit": False,
-        "auto.offset.reset": "error", "enable.partition.eof": True, **FAST,
+        "auto.offset.reset": "error", "enable.partition.eof": True, **FAST, **(settings or {}),
     })
     found, ended = {}, set()
     ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=60)[1] for p in range(partitions)}
