@@ -90,7 +90,8 @@ static void write_failed(struct live_transaction *live, const struct produce *pr
     if (!wanted) live_retry_later(live);
 }
 
-/* The record is in the state, or is no more: what is on record decides how it goes on. */
+/* The record is in the state, or is no more: what is on record decides how it goes on. One that is
+ * no more was told to nobody: its request had its answer, an error, before the log was cut. */
 static void write_settled(struct live_transaction *live)
 {
     struct transaction_request *request = live->pending_for;
@@ -112,6 +113,13 @@ static bool is_applied(const struct live_transaction *live)
            partition_log_end(partition) <= live->pending_offset;
 }
 
+bool live_settle(struct live_transaction *live)
+{
+    if (!live->unapplied || !is_applied(live)) return false;
+    write_settled(live);
+    return true;
+}
+
 static void written(void *context, struct produce *produce)
 {
     struct live_transaction *live = context;
@@ -123,7 +131,7 @@ static void written(void *context, struct produce *produce)
         live->pending_offset = produce->last_offset;
         set_unapplied(live, true);
         if (produce->status != STATUS_OK) answer_pending(live, produce->status, &produce->error);
-        if (is_applied(live)) write_settled(live);
+        (void)live_settle(live);
     }
     live_leave(live);
 }

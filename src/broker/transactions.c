@@ -409,6 +409,7 @@ static bool serve_head(struct live_transaction *live, const struct transaction_v
 static bool live_step(struct live_transaction *live)
 {
     if (live->dropped || !is_taken_up(live)) return false;
+    if (live_settle(live)) return true;
     const struct transaction_value *value = live_value(live);
     arm_time_out(live, value);
     if (live->ending && !live->pending && !transaction_is_prepared(value)) live_end_forget(live);
@@ -575,8 +576,9 @@ static struct transaction_wait *find_wait_for(const struct partition *partition)
 
 void transactions_partition_gone(struct partition *partition, enum status status, const char *text)
 {
+    const struct transactions *transactions = partition->broker->transactions;
     struct transaction_wait *wait;
-    while ((wait = find_wait_for(partition)) != NULL) {
+    while (transactions->waiting_count > 0 && (wait = find_wait_for(partition)) != NULL) {
         live_run_soon(wait->live);
         live_fail_wait(wait->live, wait, status, text);
     }

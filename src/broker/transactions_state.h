@@ -94,6 +94,8 @@ void live_write(struct live_transaction *live, struct transaction_decision *deci
                 struct transaction_request *request);
 void live_write_complete(struct live_transaction *live, const struct transaction_value *value);
 void live_write_tombstone(struct live_transaction *live);
+/* The record in the log is applied, or was cut off: true, and nothing is pending any more. */
+bool live_settle(struct live_transaction *live);
 void live_forget_pending(struct live_transaction *live);
 
 /* ---- transaction_end.c ---- */
