@@ -15,6 +15,8 @@
 
 #include "base/assert.h"
 #include "broker/produce.h"
+#include "broker/transaction_records.h"
+#include "broker/transactions.h"
 #include "native/errors.h"
 #include "native/native_state.h"
 #include "native/operations.h"
@@ -264,7 +266,7 @@ static uint32_t partition_for_sequence(const struct produce_work *work, struct s
     if (key.bytes > 0) return wire_key_hash(key) % work->partition_count;
     if (work->has_spread) return work->spread % work->partition_count;
     uint32_t run = (sequence & SEQUENCE_MASK) >> KEYLESS_RUN_SHIFT;
-    return ((uint32_t)work->producer->id + run) % work->partition_count;
+    return ((uint32_t)work->producer->identity.id + run) % work->partition_count;
 }
 
 static uint32_t partition_for(const struct produce_work *work, struct slice key, int64_t now_us)
@@ -337,8 +339,8 @@ static void finish_part(struct part *part, enum batch_codec codec, struct buffer
     struct batch_build_options options = BATCH_BUILD_PLAIN;
     options.codec = codec;
     if (part->work->sequences != NULL) {
-        options.producer_id = part->work->producer->id;
-        options.producer_epoch = part->work->producer->epoch;
+        options.producer_id = part->work->producer->identity.id;
+        options.producer_epoch = part->work->producer->identity.epoch;
         options.base_sequence = (int32_t)(part->sequence & SEQUENCE_MASK);
     }
     buffer_clear(bytes);
@@ -491,19 +493,32 @@ static bool judge_sequences(struct produce_work *work)
     return true;
 }
 
+/* A named producer is whoever claimed the name last. */
+static bool is_fenced(struct native_request *request, const struct native_identity *identity,
+                      uint16_t epoch)
+{
+    if (identity->name_bytes == 0) return false;
+    const struct transaction_value *value = broker_describe_transaction(
+        native_broker(request),
+        (struct slice){(const uint8_t *)identity->name, identity->name_bytes});
+    bool current = value == NULL ||
+                   (value->producer_id == identity->id && value->producer_epoch == identity->epoch);
+    return !current || epoch != (uint16_t)identity->epoch;
+}
+
 /* The connection's producer, or NULL with the request failed. */
 static struct native_producer *check_producer(struct native_request *request, int64_t producer_id,
                                               uint16_t epoch, uint32_t count)
 {
     struct native_producer *producer = &request->connection->producer;
+    const struct native_identity *identity = &producer->identity;
     if (!producer->known) {
         native_fail(request, WIRE_CODE_NO_PRODUCER_ID, "no INIT_PRODUCER_ID on this connection");
-    } else if (producer->id != producer_id) {
+    } else if (identity->id != producer_id) {
         native_fail(request, WIRE_CODE_BAD_PROTOCOL, "the producer of this connection is %lld",
-                    (long long)producer->id);
-    } else if (producer->named && producer->epoch != epoch) {
-        native_fail(request, WIRE_CODE_PRODUCER_FENCED, "epoch %u, but the producer's is %d", epoch,
-                    producer->epoch);
+                    (long long)identity->id);
+    } else if (is_fenced(request, identity, epoch)) {
+        native_fail(request, WIRE_CODE_PRODUCER_FENCED, "epoch %u is not the producer's", epoch);
     } else if (count > SEQUENCED_RECORDS_MAX) {
         native_fail(request, WIRE_CODE_BATCH_TOO_LARGE,
                     "an idempotent batch has at most %d records", SEQUENCED_RECORDS_MAX);

@@ -22,10 +22,10 @@ void native_producer_free(struct native_producer *producer)
     }
 }
 
-void native_producer_begin(struct native_producer *producer, int64_t id, int16_t epoch, bool named)
+void native_producer_begin(struct native_producer *producer, const struct native_identity *identity)
 {
     native_producer_free(producer);
-    *producer = (struct native_producer){.known = true, .named = named, .id = id, .epoch = epoch};
+    *producer = (struct native_producer){.known = true, .identity = *identity};
 }
 
 int32_t sequence_distance(uint32_t a, uint32_t b)
@@ -38,9 +38,10 @@ int32_t sequence_distance(uint32_t a, uint32_t b)
 static const struct producer_state *state_in(const struct native_producer *producer,
                                              const struct topic *topic, uint32_t partition)
 {
-    const struct producer_state *state =
-        producer_table_find(partition_producers(topic_partition(topic, partition)), producer->id);
-    bool written = state != NULL && state->epoch == producer->epoch && state->batch_count > 0;
+    const struct producer_state *state = producer_table_find(
+        partition_producers(topic_partition(topic, partition)), producer->identity.id);
+    bool written =
+        state != NULL && state->epoch == producer->identity.epoch && state->batch_count > 0;
     return written ? state : NULL;
 }
 

@@ -40,11 +40,16 @@ struct sequence_memo {
     struct wire_ack *acks; /* NULL: unused */
 };
 
-struct native_producer {
-    bool known; /* INIT_PRODUCER_ID was answered */
-    bool named;
+struct native_identity {
     int64_t id;
     int16_t epoch; /* of an unnamed one 0, whatever its frames say */
+    char name[WIRE_NAME_BYTES_MAX];
+    size_t name_bytes; /* 0: unnamed */
+};
+
+struct native_producer {
+    bool known; /* INIT_PRODUCER_ID was answered */
+    struct native_identity identity;
     struct sequence_topic *topics;
     uint32_t topic_count;
     struct sequence_memo memos[SEQUENCE_MEMOS]; /* a ring */
@@ -52,7 +57,8 @@ struct native_producer {
 };
 
 /* A new identity: sequences begin at 0 everywhere. No request is under way. */
-void native_producer_begin(struct native_producer *producer, int64_t id, int16_t epoch, bool named);
+void native_producer_begin(struct native_producer *producer,
+                           const struct native_identity *identity);
 void native_producer_free(struct native_producer *producer);
 
 /* A request joins those under way, and may be judged. NULL: no memory, or too many topics. */

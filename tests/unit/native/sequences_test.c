@@ -5,6 +5,7 @@
 
 static struct client client;
 static int64_t producer_id;
+static uint16_t producer_epoch;
 
 static int start(void **state)
 {
@@ -21,13 +22,21 @@ static int stop(void **state)
     return 0;
 }
 
-static int64_t init_producer(void)
+static int64_t init_named(const char *name)
 {
-    struct wire_init_producer_id init = {0};
+    struct wire_init_producer_id init = {.has_name = name != NULL,
+                                         .name = wire_text(name != NULL ? name : "")};
     union wire_message message =
         client_expect(&client, client_ask(&client, WIRE_INIT_PRODUCER_ID, &init), WIRE_PRODUCER_ID);
-    assert_int_equal(message.producer_id.epoch, 0);
+    producer_epoch = message.producer_id.epoch;
     return message.producer_id.producer_id;
+}
+
+static int64_t init_producer(void)
+{
+    int64_t id = init_named(NULL);
+    assert_int_equal(producer_epoch, 0);
+    return id;
 }
 
 static int greet(void **state)
@@ -49,6 +58,7 @@ static uint64_t ask_one(const char *topic, uint32_t sequence)
 {
     struct wire_produce_idempotent produce = {.producer_id = producer_id,
                                               .sequence = sequence,
+                                              .epoch = producer_epoch,
                                               .topic = wire_text(topic),
                                               .key = wire_text(""),
                                               .value = wire_text("v")};
@@ -75,6 +85,7 @@ static uint64_t ask_batch(const char *topic, uint32_t sequence, uint32_t count, 
                                        .topic = wire_text(topic),
                                        .producer_id = producer_id,
                                        .base_sequence = sequence,
+                                       .epoch = producer_epoch,
                                        .records = {count, buffer_slice(&items)}};
     uint64_t number = client_ask(&client, WIRE_PRODUCE_BATCH, &batch);
     buffer_deinit(&items);
@@ -247,6 +258,45 @@ static void sequences_begin_anew_with_a_new_identity(void **state)
     assert_int_equal(produce_one("anew", 0).offset, 1);
 }
 
+static void a_name_keeps_its_id_and_each_session_has_its_own_epoch(void **state)
+{
+    client_create_topic(&client, "named", 1);
+    producer_id = init_named("someone");
+    assert_int_equal(producer_epoch, 0);
+    assert_int_equal(produce_one("named", 0).offset, 0);
+    client_free(&client);
+    client_open(&client, *state);
+    client_greet(&client);
+    assert_int_equal(init_named("someone"), producer_id);
+    assert_int_equal(producer_epoch, 1);
+    assert_int_equal(produce_one("named", 0).offset, 1); /* sequences begin anew */
+    assert_int_equal(produce_one("named", 0).offset, 1);
+}
+
+static void an_earlier_session_of_a_name_is_fenced_everywhere(void **state)
+{
+    struct client later;
+    client_create_topic(&client, "fenced", 1);
+    producer_id = init_named("zombie");
+    client_open(&later, *state);
+    client_greet(&later);
+    struct wire_init_producer_id init = {.has_name = true, .name = wire_text("zombie")};
+    client_expect(&later, client_ask(&later, WIRE_INIT_PRODUCER_ID, &init), WIRE_PRODUCER_ID);
+    /* The new one has written nothing yet. */
+    client_expect_error(&client, ask_one("fenced", 0), WIRE_CODE_PRODUCER_FENCED);
+    client_expect_error(&client, ask_batch("fenced", 0, 3, false), WIRE_CODE_PRODUCER_FENCED);
+    client_free(&later);
+}
+
+static void a_frame_of_another_epoch_is_fenced(void **state)
+{
+    (void)state;
+    client_create_topic(&client, "epoch", 1);
+    producer_id = init_named("epochs");
+    producer_epoch++;
+    client_expect_error(&client, ask_one("epoch", 0), WIRE_CODE_PRODUCER_FENCED);
+}
+
 static void distances_wrap(void **state)
 {
     (void)state;
@@ -274,6 +324,9 @@ int main(void)
         TEST(who_has_no_producer_or_another_one_is_told_so),
         TEST(too_large_a_batch_is_refused_whole),
         TEST(sequences_begin_anew_with_a_new_identity),
+        TEST(a_name_keeps_its_id_and_each_session_has_its_own_epoch),
+        TEST(an_earlier_session_of_a_name_is_fenced_everywhere),
+        TEST(a_frame_of_another_epoch_is_fenced),
         TEST(distances_wrap),
     };
     return cmocka_run_group_tests(tests, start, stop);
