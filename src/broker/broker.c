@@ -39,6 +39,7 @@ void broker_settings_default(struct broker_settings *settings)
         .internal_partitions = 16,
         .transaction_timeout_ms_max = 900000,
         .transactional_id_expiration_ms = 604800000,
+        .producer_id_expiration_ms = PRODUCER_EXPIRATION_MS,
     };
 }
 

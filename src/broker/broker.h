@@ -33,6 +33,7 @@ struct broker_settings {
     uint32_t internal_partitions;           /* 16 */
     int32_t transaction_timeout_ms_max;     /* transaction.max.timeout.ms */
     int64_t transactional_id_expiration_ms; /* transactional.id.expiration.ms */
+    int64_t producer_id_expiration_ms;      /* producer.id.expiration.ms */
 };
 void broker_settings_default(struct broker_settings *settings);
 

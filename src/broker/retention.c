@@ -22,7 +22,8 @@ int64_t producer_clock_ms(const struct broker *broker)
 int64_t producer_expiration_ms(const struct broker *broker)
 {
     int64_t up_ms = producer_clock_ms(broker) - broker->began_wall_ms;
-    return up_ms < PRODUCER_EXPIRATION_MS ? INT64_MAX : PRODUCER_EXPIRATION_MS;
+    int64_t expiration_ms = broker->settings.producer_id_expiration_ms;
+    return up_ms < expiration_ms ? INT64_MAX : expiration_ms;
 }
 
 static void retain_partition(struct broker *broker, struct partition *partition)

@@ -61,6 +61,8 @@ const struct broker_config *broker_configs(struct kafka_request *request, uint32
         {"offset.metadata.max.bytes", KAFKA_CONFIG_INT, number(request, OFFSET_METADATA_BYTES_MAX)},
         {"offsets.topic.num.partitions", KAFKA_CONFIG_INT, internal},
         {"offsets.topic.replication.factor", KAFKA_CONFIG_INT, replicas},
+        {"producer.id.expiration.ms", KAFKA_CONFIG_INT,
+         number(request, broker->producer_id_expiration_ms)},
         {"socket.request.max.bytes", KAFKA_CONFIG_INT,
          number(request, (int64_t)settings->request_bytes_max)},
         {"transaction.max.timeout.ms", KAFKA_CONFIG_INT,

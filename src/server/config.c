@@ -51,6 +51,7 @@ static void set_defaults(struct server_config *config)
     config->kafka_fetch_bytes_max = 57671680;
     config->kafka_transaction_timeout_ms_max = 900000;
     config->kafka_transactional_id_expiration_ms = 604800000;
+    config->kafka_producer_id_expiration_ms = 86400000;
     config->kafka_auto_create = config->kafka_delete_topics = true;
     snprintf(config->role, sizeof(config->role), "leader");
     replication_config_default(&config->replication, 1);

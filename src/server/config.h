@@ -37,6 +37,7 @@ struct server_config {
     /* Server.Kafka */
     int64_t kafka_request_bytes_max, kafka_num_partitions, kafka_fetch_bytes_max;
     int64_t kafka_transaction_timeout_ms_max, kafka_transactional_id_expiration_ms;
+    int64_t kafka_producer_id_expiration_ms;
     bool kafka_auto_create, kafka_delete_topics;
     char kafka_rack[GROUP_HOST_BYTES];
     /* Server.Replication; AckTimeout and the rest are in `replication` */

@@ -199,6 +199,125 @@ static void a_jump_before_the_first_pass_of_retention_removes_nothing(void **sta
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+/* ---- what producers leave behind ---- */
+
+static void lead_again(struct rig *rig, int32_t epoch)
+{
+    rig->hold_high_watermark = false;
+    rig_lead(rig, epoch);
+}
+
+/* Sends one record of producer 7 again: true if it is answered with its first offset. */
+static bool is_known(struct rig *rig, int32_t sequence)
+{
+    struct rig_produce sent;
+    rig_send(rig, &sent, orders(rig), ACKS_ALL, rig_batch(rig, "v", 1, 7, sequence));
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(sent.calls, 1);
+    assert_int_equal(sent.produce.status, STATUS_OK);
+    return sent.produce.duplicate;
+}
+
+static void configure(struct rig *rig, const char *key, const char *value)
+{
+    struct rig_answer answer = {0};
+    const struct topic_change change = {key, value};
+    broker_alter_topic(rig->broker, &(struct admin_request){.topic = "orders",
+                                                            .changes = &change,
+                                                            .change_count = 1,
+                                                            .done = rig_admin_done,
+                                                            .context = &answer});
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(answer.status, STATUS_OK);
+}
+
+/* F61, KAFKA-7190: for as long as the producer lives, not for as long as its records do. */
+static void producers_outlive_the_retention_of_their_records(void **state)
+{
+    struct rig *rig = *state;
+    lead_again(rig, 3);
+    configure(rig, "retention.ms", "1000");
+    configure(rig, "segment.ms", "10");
+    assert_false(is_known(rig, 0));
+    for (int i = 0; i < 2; i++) {
+        stepped_loop_advance(&rig->fake, 1000000);
+        rig_write(rig, "orders", 0, "v", 1);
+    }
+    stepped_loop_advance(&rig->fake, rig->settings.retention_check_us * 3);
+    assert_true(partition_log_start(orders(rig)) > 0);
+    assert_true(is_known(rig, 0));
+    rig_restart(rig);
+    lead_again(rig, 4);
+    assert_true(is_known(rig, 0));
+}
+
+static void idle_producers_are_forgotten_but_none_in_a_transaction(void **state)
+{
+    struct rig *rig = *state;
+    int64_t day_us = rig->settings.producer_id_expiration_ms * 1000;
+    lead_again(rig, 3);
+    assert_false(is_known(rig, 0));
+    rig_write_open(rig, orders(rig), 8, 0);
+    stepped_loop_advance(&rig->fake, day_us / 2);
+    assert_true(is_known(rig, 0));
+    stepped_loop_advance(&rig->fake, day_us + rig->settings.retention_check_us);
+    const struct producer_table *producers = partition_producers(orders(rig));
+    assert_null(producer_table_find(producers, 7));
+    assert_non_null(producer_table_find(producers, 8));
+    assert_int_equal(partition_last_stable_offset(orders(rig)), 1);
+}
+
+static void the_stable_offset_does_not_fall_below_the_log_start(void **state)
+{
+    struct rig *rig = *state;
+    lead_again(rig, 3);
+    configure(rig, "retention.ms", "1000");
+    configure(rig, "segment.ms", "10");
+    rig_write_open(rig, orders(rig), 8, 0);
+    for (int i = 0; i < 2; i++) {
+        stepped_loop_advance(&rig->fake, 1000000);
+        rig_write(rig, "orders", 0, "v", 1);
+    }
+    assert_int_equal(partition_last_stable_offset(orders(rig)), 0);
+    stepped_loop_advance(&rig->fake, rig->settings.retention_check_us * 3);
+    int64_t start = partition_log_start(orders(rig));
+    assert_true(start > 0);
+    assert_int_equal(partition_last_stable_offset(orders(rig)), start);
+    rig_end(rig, orders(rig), 8, 0, false);
+    assert_int_equal(partition_last_stable_offset(orders(rig)), partition_log_end(orders(rig)));
+}
+
+/* A transaction that the leader closed, cut here together with its marker, is open again. */
+static void a_cut_takes_an_abort_back(void **state)
+{
+    struct rig *rig = *state;
+    struct rig_answer answer = {0};
+    struct error error;
+    struct buffer bytes;
+    struct shared_bytes *batch = rig_transactional_batch(rig, 7, 0);
+    batch_set_leader_epoch(batch->data, 2);
+    assert_int_equal(partition_follow_append(orders(rig), batch, false, &error), STATUS_OK);
+    shared_bytes_unref(batch);
+    uint64_t hash = partition_producers_hash(orders(rig));
+    buffer_init(&bytes, 0);
+    batch_build_marker(&bytes, 7, 0, false, 2, rig->fake.wall_ms, 2);
+    batch = shared_bytes_copy(bytes.data, bytes.bytes);
+    batch_set_base_offset(batch->data, 1);
+    assert_int_equal(partition_follow_append(orders(rig), batch, false, &error), STATUS_OK);
+    shared_bytes_unref(batch);
+    buffer_deinit(&bytes);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(partition_find_aborted(orders(rig), 0, 1, NULL, 0), 1);
+    partition_truncate(orders(rig), 1, rig_admin_done, &answer);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(answer.status, STATUS_OK);
+    assert_int_equal(partition_find_aborted(orders(rig), 0, 1, NULL, 0), 0);
+    assert_true(partition_producers_hash(orders(rig)) == hash);
+    partition_set_high_watermark(orders(rig), 1);
+    assert_int_equal(partition_last_stable_offset(orders(rig)), 0);
+    stepped_loop_settle(&rig->fake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +330,10 @@ int main(void)
         TEST(a_change_whose_partition_goes_is_told_so),
         TEST(retention_moves_the_log_start_on_the_leader_only),
         TEST(a_jump_before_the_first_pass_of_retention_removes_nothing),
+        TEST(producers_outlive_the_retention_of_their_records),
+        TEST(idle_producers_are_forgotten_but_none_in_a_transaction),
+        TEST(the_stable_offset_does_not_fall_below_the_log_start),
+        TEST(a_cut_takes_an_abort_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
