@@ -98,6 +98,7 @@ void broker_free(struct broker *broker)
     admin_free(broker);
     offsets_free(broker);
     marker_writes_free(broker);
+    record_deletions_free(broker);
     transactions_free(broker);
     catalog_deinit(broker);
     partition_changes_free(broker);
@@ -357,6 +358,7 @@ void broker_demoted(struct broker *broker)
     transactions_demoted(broker);
     fetch_fail_all(broker);
     offset_lookup_fail_all(broker);
+    record_deletions_fail_all(broker);
     offsets_fail_all(broker);
     admin_fail_all(broker);
     broker->stepping_down = false;

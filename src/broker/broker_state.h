@@ -76,6 +76,8 @@ struct broker {
     struct fetch *fetches;         /* parked or reading */
     struct offset_lookup *lookups; /* parked */
 
+    struct record_deletion *record_deletions; /* delete_records.c */
+
     /* admin.c */
     struct admin_change *admin_changes;
     uint32_t admin_change_count;
@@ -138,6 +140,11 @@ void marker_writes_free(struct broker *broker); /* marker.c; nothing is called *
 void fetch_serving_began(struct broker *broker);
 void fetch_fail_all(struct broker *broker);
 void offset_lookup_fail_all(struct broker *broker);
+
+/* delete_records.c */
+void record_deletions_partition_gone(struct partition *partition, enum status status);
+void record_deletions_fail_all(struct broker *broker);
+void record_deletions_free(struct broker *broker); /* nothing is called */
 
 /* admin.c */
 void admin_committed(struct broker *broker, struct manifest_version committed);

@@ -62,6 +62,9 @@ struct group_port {
     void (*appended)(void *context, struct partition *partition);
     /* The partition's log start moved, or it came or went: followers are told. */
     void (*partition_changed)(void *context, struct partition *partition);
+    /* The lowest log start among the followers in sync, as they reported it; INT64_MAX: there are
+     * none. NULL: not wanted. */
+    int64_t (*followers_start)(void *context, const struct partition *partition);
     /* The manifest has a new version (catalog_version()); broker_manifest_committed() comes later.
      */
     void (*manifest_changed)(void *context);

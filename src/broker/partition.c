@@ -51,6 +51,7 @@ void partition_hide(struct partition *partition)
     partition->replica = NULL;
     produce_partition_gone(partition, STATUS_UNKNOWN_TOPIC, "the topic was deleted");
     fetch_partition_gone(partition);
+    record_deletions_partition_gone(partition, STATUS_UNKNOWN_TOPIC);
     offset_lookup_wake(partition);
     if (partition->internal != NULL) offsets_applied(partition);
 }

@@ -20,6 +20,7 @@ void create_topics_handle(struct kafka_request *request);
 void create_topics_refuse(struct kafka_request *request, enum status status);
 void delete_topics_handle(struct kafka_request *request);
 void delete_topics_refuse(struct kafka_request *request, enum status status);
+void delete_records_handle(struct kafka_request *request);
 void init_producer_id_handle(struct kafka_request *request);
 void init_producer_id_refuse(struct kafka_request *request, enum status status);
 void offset_for_leader_epoch_handle(struct kafka_request *request);

@@ -161,6 +161,19 @@ void leader_update_high_watermark(struct leader *leader, struct leader_partition
     }
 }
 
+int64_t leader_followers_start(const struct leader *leader, const struct partition *partition)
+{
+    const struct leader_partition *of = partition_replica(partition);
+    uint32_t waited = leader->group.waited_mask | leader->courted;
+    int64_t lowest = INT64_MAX;
+    for (uint32_t i = 0; of != NULL && i < leader->options.member_count; i++) {
+        if (i == leader->options.self || !(waited >> i & 1)) continue;
+        int64_t start = of->positions[i] == NULL ? -1 : of->positions[i]->follower_start;
+        if (start < lowest) lowest = start;
+    }
+    return lowest;
+}
+
 void leader_update_all_high_watermarks(struct leader *leader)
 {
     struct leader_partition *of;

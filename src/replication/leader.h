@@ -82,6 +82,8 @@ void leader_partition_removed(struct leader *leader, struct partition *partition
 void leader_appended(struct leader *leader, struct partition *partition);
 void leader_partition_changed(struct leader *leader, struct partition *partition);
 void leader_durable(struct leader *leader, struct partition *partition);
+/* The lowest log start among the other replicas that are waited for; INT64_MAX: there are none. */
+int64_t leader_followers_start(const struct leader *leader, const struct partition *partition);
 void leader_manifest_changed(struct leader *leader);
 
 /* Requests of followers whose id block or header passed the node's checks except session and epoch.

@@ -28,6 +28,12 @@ static void port_partition_changed(void *context, struct partition *partition)
     if (node->leader != NULL) leader_partition_changed(node->leader, partition);
 }
 
+static int64_t port_followers_start(void *context, const struct partition *partition)
+{
+    const struct node *node = context;
+    return node->leader == NULL ? INT64_MAX : leader_followers_start(node->leader, partition);
+}
+
 static void port_manifest_changed(void *context)
 {
     struct node *node = context;
@@ -224,6 +230,7 @@ void node_install_port(struct node *node)
         .view = port_view,
         .appended = port_appended,
         .partition_changed = port_partition_changed,
+        .followers_start = port_followers_start,
         .manifest_changed = port_manifest_changed,
         .confirm = port_confirm,
         .transfer = port_transfer,

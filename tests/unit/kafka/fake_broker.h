@@ -22,6 +22,7 @@
 #include "base/memory.h"
 #include "broker/admin.h"
 #include "broker/broker.h"
+#include "broker/delete_records.h"
 #include "broker/fetch.h"
 #include "broker/offsets.h"
 #include "broker/transactions.h"
@@ -553,6 +554,13 @@ void broker_lookup_offset(struct broker *broker, struct offset_lookup *lookup)
 {
     broker->lookups[broker->lookup_count++] = lookup;
     if (!broker->lookup_later) fake_finish_lookup(broker->lookup_count - 1, broker->serving, 55);
+}
+
+void broker_delete_records(struct broker *broker, struct delete_records *deletion)
+{
+    deletion->status = broker->serving;
+    deletion->low_watermark = deletion->before_offset;
+    deletion->done(deletion->context, deletion);
 }
 
 enum status broker_epoch_end(struct broker *broker, struct partition *partition,

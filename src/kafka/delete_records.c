@@ -1,0 +1,109 @@
+/* DeleteRecords (21): what lies before an offset goes; -1: all that is committed. Answered when it
+ * cannot come back, or with what is open at the time-out (kafka-listener.md 11.3). */
+#include "broker/delete_records.h"
+
+#include "kafka/errors.h"
+#include "kafka/handlers.h"
+#include "kafka/kafka_state.h"
+
+#define TIMEOUT_MS_MAX 300000
+
+typedef struct kafka_delete_records_response_partition partition_answer;
+
+struct deletion_entry {
+    struct delete_records deletion;
+    struct kafka_request *request;
+    partition_answer *answer;
+};
+
+static void finish_when_all_done(struct kafka_request *request)
+{
+    if (--request->open == 0) kafka_finish(request);
+}
+
+static void deleted(void *context, struct delete_records *deletion)
+{
+    struct deletion_entry *entry = context;
+    entry->answer->low_watermark = deletion->low_watermark;
+    entry->answer->error_code = kafka_request_error(entry->request, deletion->status);
+    finish_when_all_done(entry->request);
+}
+
+static int64_t timeout_us(const struct kafka_request *request)
+{
+    int64_t timeout_ms = KAFKA_MESSAGE(request, delete_records)->timeout_ms;
+    if (timeout_ms < 0) timeout_ms = 0;
+    return (timeout_ms > TIMEOUT_MS_MAX ? TIMEOUT_MS_MAX : timeout_ms) * 1000;
+}
+
+static void delete_before(struct kafka_request *request, const struct topic *topic,
+                          const struct kafka_delete_records_request_partition *in,
+                          partition_answer *out)
+{
+    struct partition *partition = NULL;
+    if (topic != NULL && in->partition_index >= 0) {
+        partition = topic_partition(topic, (uint32_t)in->partition_index);
+    }
+    struct deletion_entry *entry =
+        partition != NULL ? arena_new(&request->arena, sizeof(*entry)) : NULL;
+    if (entry == NULL) {
+        out->error_code = KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
+        return;
+    }
+    entry->request = request;
+    entry->answer = out;
+    entry->deletion = (struct delete_records){.partition = partition,
+                                              .before_offset = in->offset,
+                                              .timeout_us = timeout_us(request),
+                                              .done = deleted,
+                                              .context = entry};
+    request->open++;
+    broker_delete_records(kafka_request_broker(request), &entry->deletion);
+}
+
+static void delete_in_topic(struct kafka_request *request,
+                            const struct kafka_delete_records_request_topic *in,
+                            struct kafka_delete_records_response_topic *out, struct seen *seen)
+{
+    const struct topic *topic =
+        catalog_find(kafka_request_broker(request), (const char *)in->name.data, in->name.bytes);
+    int32_t count = in->partitions.count;
+    out->name = in->name;
+    out->partitions.items = kafka_delete_records_response_partition_new(&request->arena, count);
+    if (out->partitions.items == NULL) return;
+    out->partitions.count = count;
+    for (int32_t i = 0; i < count; i++) {
+        partition_answer *answer = &out->partitions.items[i];
+        answer->partition_index = in->partitions.items[i].partition_index;
+        answer->low_watermark = -1;
+        if (seen_before(seen, in->name, answer->partition_index)) {
+            answer->error_code = KAFKA_INVALID_REQUEST;
+        } else {
+            delete_before(request, topic, &in->partitions.items[i], answer);
+        }
+    }
+}
+
+void delete_records_handle(struct kafka_request *request)
+{
+    const struct kafka_delete_records_request *message = KAFKA_MESSAGE(request, delete_records);
+    struct kafka_delete_records_response *answer = KAFKA_ANSWER(request, delete_records);
+    int32_t topics = message->topics.count;
+    size_t partitions = 0;
+    for (int32_t i = 0; i < topics; i++) {
+        partitions += (size_t)message->topics.items[i].partitions.count;
+    }
+    struct seen seen;
+    kafka_request_seen(request, &seen, partitions);
+    answer->topics.items = kafka_delete_records_response_topic_new(&request->arena, topics);
+    if (request->arena.failed) {
+        kafka_finish(request);
+        return;
+    }
+    answer->topics.count = topics;
+    request->open = 1; /* ours, until all are asked */
+    for (int32_t i = 0; i < topics; i++) {
+        delete_in_topic(request, &message->topics.items[i], &answer->topics.items[i], &seen);
+    }
+    finish_when_all_done(request);
+}
