@@ -358,15 +358,18 @@ static bool copies_agree(struct sim_checker *checker, const struct topic *topic,
         struct partition *copy = other_copy(&checker->group->nodes[i], topic, index);
         if (copy != NULL && partition_log_end(copy) == partition_log_end(mine) &&
             partition_durable(copy) == partition_log_end(mine) &&
-            partition_high_watermark(copy) == partition_log_end(mine))
+            partition_high_watermark(copy) == partition_log_end(mine) &&
+            partition_last_stable_offset(copy) == partition_log_end(mine))
             continue;
         snprintf(why, why_bytes,
-                 "%s on node %d: end %lld, durable %lld, high watermark %lld%s; "
+                 "%s on node %d: end %lld, durable %lld, high watermark %lld, last stable "
+                 "offset %lld%s; "
                  "the leader's end is %lld",
                  partition_name(mine), i + 1,
                  (long long)(copy == NULL ? -1 : partition_log_end(copy)),
                  (long long)(copy == NULL ? -1 : partition_durable(copy)),
                  (long long)(copy == NULL ? -1 : partition_high_watermark(copy)),
+                 (long long)(copy == NULL ? -1 : partition_last_stable_offset(copy)),
                  copy != NULL && partition_damaged(copy) ? " (damaged)" : "",
                  (long long)partition_log_end(mine));
         return false;

@@ -9,7 +9,6 @@
 #include "record/batch.h"
 #include "sim/checker_survivors.h"
 #include "sim/history_keyed.h"
-#include "sim/history_transactions.h"
 
 #define DECOMPRESSED_MAX (16u << 20)
 
@@ -232,5 +231,5 @@ void sim_files_judge(struct sim_workload *workload, struct sim_verdict *verdict,
 {
     for (uint32_t i = 0; i < workload->history.log_count; i++)
         judge_log(workload, verdict, i, leader, core, excused);
-    history_judge_transactions(&workload->history);
+    sim_workload_judge(workload);
 }

@@ -84,6 +84,7 @@ struct sim_keeper *sim_keeper_new(struct sim_workload *workload, int client)
     sim_topic_change(keeper->topic, "delete.retention.ms", random_between(random, 20000, 40000));
     sim_topic_change_text(keeper->topic, "min.cleanable.dirty.ratio",
                           random_below(random, 2) == 0 ? "0.01" : "0.5");
+    workload->group->settings.retention_check_us = random_between(random, 500000, 5000000);
     sim_event_init(&keeper->write_wake, SIM_EVENT_CLIENT, NULL, write_wake);
     sim_event_init(&keeper->read_wake, SIM_EVENT_CLIENT, NULL, read_wake);
     keeper->write_wake.detail = 0xe1000000u;

@@ -254,8 +254,9 @@ static const struct scenario processes[] = {
     {0},
 };
 
-static const struct scenario *const themes[] = {processes, scenario_elections, scenario_copies,
-                                                scenario_sets, scenario_disks};
+static const struct scenario *const themes[] = {processes,       scenario_elections,
+                                                scenario_copies, scenario_sets,
+                                                scenario_disks,  scenario_transactions};
 
 static const struct scenario *scenario_at(int index)
 {

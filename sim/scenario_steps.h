@@ -23,6 +23,7 @@ extern const struct scenario scenario_elections[];
 extern const struct scenario scenario_copies[];
 extern const struct scenario scenario_sets[];
 extern const struct scenario scenario_disks[];
+extern const struct scenario scenario_transactions[];
 
 /* One data partition with a record a batch, and no patience limits: a follower that does not fetch
  * stays in the in-sync set, so that all that is written meanwhile is not acknowledged. */

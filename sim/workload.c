@@ -4,6 +4,24 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "sim/history_transactions.h"
+
+static void add_payers(struct sim_workload *workload, int *client)
+{
+    struct random *random = &workload->domain_random;
+    static const char *const names[SIM_PAY_TOPICS] = {"pay0", "pay1"};
+    for (int i = 0; i < SIM_PAY_TOPICS; i++) {
+        workload->pay_topics[i] = sim_workload_add_topic(
+            workload, names[i], (uint32_t)random_between(random, 1, SIM_PARTITIONS_MAX));
+        sim_topic_change(workload->pay_topics[i], "segment.ms", random_between(random, 300, 8000));
+    }
+    workload->payer_count = (int)random_between(random, 1, SIM_PAYERS_MAX);
+    for (int i = 0; i < workload->payer_count; i++)
+        workload->payers[i] = sim_payer_new(workload, i, client);
+    workload->reader_count = (int)random_between(random, 1, SIM_READERS_MAX);
+    for (int i = 0; i < workload->reader_count; i++)
+        workload->readers[i] = sim_committed_reader_new(workload, (*client)++);
+}
 
 #define DOMAIN_SEED UINT64_C(0x646f6d61696e)
 
@@ -40,6 +58,7 @@ void sim_workload_init(struct sim_workload *workload, struct sim_group *group,
     if (options->domains != 0) workload->founder = sim_founder_new(workload, client++);
     if ((options->domains & SIM_COMPACTION) != 0)
         workload->keeper = sim_keeper_new(workload, client++);
+    if ((options->domains & SIM_TRANSACTIONS) != 0) add_payers(workload, &client);
     ASSERT(client <= SIM_CLIENTS_MAX);
 }
 
@@ -54,6 +73,10 @@ void sim_workload_deinit(struct sim_workload *workload)
     sim_churner_free(workload->churner);
     if (workload->founder != NULL) sim_founder_free(workload->founder);
     if (workload->keeper != NULL) sim_keeper_free(workload->keeper);
+    for (int i = 0; i < workload->payer_count; i++)
+        sim_payer_free(workload->payers[i]);
+    for (int i = 0; i < workload->reader_count; i++)
+        sim_committed_reader_free(workload->readers[i]);
     history_deinit(&workload->history);
 }
 
@@ -75,6 +98,10 @@ void sim_workload_topics_ready(struct sim_workload *workload)
 void sim_workload_domains_ready(struct sim_workload *workload)
 {
     if (workload->keeper != NULL) sim_keeper_start(workload->keeper);
+    for (int i = 0; i < workload->payer_count; i++)
+        sim_payer_start(workload->payers[i]);
+    for (int i = 0; i < workload->reader_count; i++)
+        sim_committed_reader_start(workload->readers[i]);
 }
 
 struct sim_topic *sim_workload_add_topic(struct sim_workload *workload, const char *name,
@@ -107,6 +134,33 @@ void sim_workload_drain(struct sim_workload *workload)
     workload->draining = true;
 }
 
+void sim_workload_judge(struct sim_workload *workload)
+{
+    history_judge_transactions(&workload->history);
+    for (int i = 0; i < workload->payer_count; i++)
+        sim_payer_judge(workload->payers[i]);
+}
+
+static bool domains_drained(const struct sim_workload *workload, char *why, size_t why_bytes)
+{
+    if (workload->founder == NULL) return true;
+    if (!sim_founder_is_done(workload->founder)) {
+        snprintf(why, why_bytes, "topics of the domains were never created");
+        return false;
+    }
+    if (workload->keeper != NULL && !sim_keeper_drained(workload->keeper)) {
+        snprintf(why, why_bytes, "the keeper of keys waits for an answer");
+        return false;
+    }
+    for (int i = 0; i < workload->payer_count; i++) {
+        if (!sim_payer_drained(workload->payers[i], why, why_bytes)) return false;
+    }
+    for (int i = 0; i < workload->reader_count; i++) {
+        if (!sim_committed_reader_drained(workload->readers[i], why, why_bytes)) return false;
+    }
+    return true;
+}
+
 bool sim_workload_drained(const struct sim_workload *workload, char *why, size_t why_bytes)
 {
     if (workload->topics_ready < workload->options.data_topics) {
@@ -129,15 +183,7 @@ bool sim_workload_drained(const struct sim_workload *workload, char *why, size_t
         snprintf(why, why_bytes, "an admin request waits for an answer");
         return false;
     }
-    if (workload->founder != NULL && !sim_founder_is_done(workload->founder)) {
-        snprintf(why, why_bytes, "topics of the domains were never created");
-        return false;
-    }
-    if (workload->keeper != NULL && !sim_keeper_drained(workload->keeper)) {
-        snprintf(why, why_bytes, "the keeper of keys waits for an answer");
-        return false;
-    }
-    return true;
+    return domains_drained(workload, why, why_bytes);
 }
 
 void sim_workload_count(struct sim_workload *workload, enum sim_request_kind kind)

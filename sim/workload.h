@@ -16,6 +16,9 @@
 #define SIM_CHURN_TOPICS      2
 #define SIM_PARTITIONS_MAX    3
 #define SIM_DOMAIN_TOPICS_MAX 6
+#define SIM_PAY_TOPICS        2
+#define SIM_PAYERS_MAX        3
+#define SIM_READERS_MAX       2
 #define SIM_TOPIC_CHANGES_MAX 6
 
 /* Kinds of clients that only some runs have: bits. */
@@ -30,6 +33,12 @@ enum sim_request_kind {
     SIM_REQUEST_FETCH_COMMITTED,
     SIM_REQUEST_ADMIN,
     SIM_REQUEST_KEYED,
+    SIM_REQUEST_TXN_INIT,
+    SIM_REQUEST_TXN_ADD,
+    SIM_REQUEST_TXN_PRODUCE,
+    SIM_REQUEST_TXN_OFFSET,
+    SIM_REQUEST_TXN_END,
+    SIM_REQUEST_FETCH_STABLE,
     SIM_REQUEST_KIND_COUNT
 };
 #define SIM_FAULT_COLUMNS 48
@@ -61,6 +70,8 @@ struct sim_topic {
 
 struct sim_founder;
 struct sim_keeper;
+struct sim_payer;
+struct sim_committed_reader;
 struct sim_producer;
 struct sim_consumer;
 struct sim_committer;
@@ -87,6 +98,10 @@ struct sim_workload {
     int domain_topic_count;
     struct sim_founder *founder; /* NULL: no domain */
     struct sim_keeper *keeper;   /* NULL: no compaction */
+    struct sim_topic *pay_topics[SIM_PAY_TOPICS];
+    struct sim_payer *payers[SIM_PAYERS_MAX];
+    struct sim_committed_reader *readers[SIM_READERS_MAX];
+    int payer_count, reader_count;
     uint64_t admin_acknowledged; /* changes of churn topics */
     uint64_t active_faults;      /* bits, set by faults.c */
     /* Requests sent while a fault was active, for the coverage table; the last column: none was. */
@@ -101,6 +116,8 @@ void sim_workload_start(struct sim_workload *workload);
 /* No new batches from here on. */
 void sim_workload_drain(struct sim_workload *workload);
 /* Every request that insists on an answer has one; consumers have read all that is acknowledged. */
+/* The final logs were read: what follows from all of them together. */
+void sim_workload_judge(struct sim_workload *workload);
 bool sim_workload_drained(const struct sim_workload *workload, char *why, size_t why_bytes);
 
 /* The churner: all data topics are there. */
@@ -148,6 +165,22 @@ struct sim_keeper *sim_keeper_new(struct sim_workload *workload, int client);
 void sim_keeper_start(struct sim_keeper *keeper);
 void sim_keeper_free(struct sim_keeper *keeper);
 bool sim_keeper_drained(const struct sim_keeper *keeper);
+
+/* One transactional id, and who uses it: transactor.c. Takes as many clients as it has instances.
+ */
+struct sim_payer *sim_payer_new(struct sim_workload *workload, int index, int *client);
+void sim_payer_start(struct sim_payer *payer);
+void sim_payer_free(struct sim_payer *payer);
+bool sim_payer_drained(const struct sim_payer *payer, char *why, size_t why_bytes);
+/* After the final logs were read. */
+void sim_payer_judge(struct sim_payer *payer);
+
+/* Reads what is committed: committed_reader.c. */
+struct sim_committed_reader *sim_committed_reader_new(struct sim_workload *workload, int client);
+void sim_committed_reader_start(struct sim_committed_reader *reader);
+void sim_committed_reader_free(struct sim_committed_reader *reader);
+bool sim_committed_reader_drained(const struct sim_committed_reader *reader, char *why,
+                                  size_t why_bytes);
 
 /* Makes the topics of the domains. */
 struct sim_founder *sim_founder_new(struct sim_workload *workload, int client);

@@ -26,6 +26,9 @@ AIMS = {
     10: [["--scenario", "leader-kills"]],  # what is fetched counts, durable or not
     11: [["--scenario", "power-cut-all"]],  # out of range between high watermark and log end
     12: [["--scenario", "unknown-topic"]],  # a topic that is not listed was deleted
+    13: [["--domains", "transactions"]],  # batches are not checked against their transaction
+    14: [["--domains", "transactions"]],  # transactions of a producer share one epoch
+    15: [["--domains", "transactions"]],  # who takes an id over does not fence its epoch
     16: [["--scenario", "leader-kills"]],  # a duplicate is an error
     18: [["--scenario", "power-cut-all"]],  # directories are not synced
     19: [["--scenario", "failed-syncs"]],  # appends after an error of the disk
@@ -40,6 +43,7 @@ AIMS = {
     29: [["--scenario", "wiped-voter"]],  # a wiped replica votes
     30: [["--scenario", "pending-shrink"]],  # acknowledged when a shrink is proposed
     31: [["--scenario", "flipped-offset"]],  # batches out of place are taken
+    32: [["--scenario", "open-over-failovers"]],  # ids are served before they are taken up
     33: [["--scenario", "admin-then-kill"]],  # creations are acknowledged at once
     34: [["--only", "replay"]],  # a session's requests are taken twice
     35: [["--scenario", "member-lists"]],  # lists of members are not compared
