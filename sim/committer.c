@@ -109,6 +109,7 @@ static void serve_offsets(struct sim_call *base)
                                   .offset = call->commits ? call->offset : -1,
                                   .leader_epoch = -1};
     at_node->request = (struct offsets_request){.group = text_slice(GROUP_NAME),
+                                                .generation = -1,
                                                 .offsets = &at_node->offset,
                                                 .offset_count = 1,
                                                 .timeout_us = ACK_TIMEOUT_US,

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "broker/group_coordinator_state.h"
 #include "broker/partition_change.h"
 #include "broker/partition_state.h"
 #include "log/compaction.h"
@@ -40,7 +41,10 @@ void broker_settings_default(struct broker_settings *settings)
         .transaction_timeout_ms_max = 900000,
         .transactional_id_expiration_ms = 604800000,
         .producer_id_expiration_ms = PRODUCER_EXPIRATION_MS,
+        .offset_metadata_bytes_max = 4096,
+        .offsets_retention_ms = INT64_C(604800000),
     };
+    consumer_group_limits_default(&settings->groups);
 }
 
 struct broker *broker_new(const struct broker_options *options)
@@ -55,6 +59,7 @@ struct broker *broker_new(const struct broker_options *options)
     broker->seen = (struct seen_leadership){.leader_id = -1, .epoch = -1};
     random_seed(&broker->random, options->random_seed);
     deadlines_init(&broker->deadlines, broker->loop, broker);
+    broker->groups = group_coordinator_new();
     catalog_init(&broker->catalog);
     broker->transactions = transactions_new(broker);
     const struct log_store_options store = {
@@ -100,6 +105,7 @@ void broker_free(struct broker *broker)
     marker_writes_free(broker);
     record_deletions_free(broker);
     transactions_free(broker);
+    group_coordinator_free(broker);
     catalog_deinit(broker);
     partition_changes_free(broker);
     deadlines_deinit(&broker->deadlines);
@@ -209,7 +215,8 @@ uint64_t broker_internal_state_hash(struct broker *broker, const struct partitio
     if (partition->internal->transactions != NULL) {
         return transaction_table_hash(partition->internal->transactions);
     }
-    return offsets_table_hash(partition->internal->offsets);
+    return offsets_table_hash(partition->internal->offsets) +
+           consumer_group_table_hash(partition->internal->groups);
 }
 
 enum status broker_check_serving(struct broker *broker)
@@ -342,6 +349,7 @@ void broker_promote(struct broker *broker, int32_t epoch, broker_done_fn done, v
 
 void broker_serving_began(struct broker *broker)
 {
+    group_coordinator_serving_began(broker);
     leader_wait_view_changed(broker);
     produce_backlog_continue(broker);
     transactions_serving_began(broker);
@@ -360,6 +368,7 @@ void broker_demoted(struct broker *broker)
     offset_lookup_fail_all(broker);
     record_deletions_fail_all(broker);
     offsets_fail_all(broker);
+    group_coordinator_demoted(broker);
     admin_fail_all(broker);
     broker->stepping_down = false;
 }

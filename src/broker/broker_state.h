@@ -86,6 +86,9 @@ struct broker {
     /* offsets.c */
     struct offsets_operation *offsets_operations;
 
+    /* group_coordinator.c */
+    struct group_coordinator *groups;
+
     struct transactions *transactions; /* transactions.c */
 
     /* leader_wait.c */
@@ -156,6 +159,10 @@ void admin_free(struct broker *broker);
 void offsets_fail_all(struct broker *broker);
 void offsets_free(struct broker *broker);
 void offsets_topic_deleted(struct broker *broker, const char *topic);
+/* A commit of the group is in the log or on its way there, and not applied. */
+bool offsets_group_is_committing(const struct broker *broker, struct slice group);
+/* The produce into an internal topic is over: remembers what may count although it failed. */
+void offsets_note_uncertain(const struct produce *produce);
 
 /* transactions.c: may this transactional batch be appended now? STATUS_CONFLICT: it has to wait, or
  * its partition to be put on record first: transactions_hold(). */

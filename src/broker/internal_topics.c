@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "broker/group_coordinator_state.h"
 #include "broker/offsets.h"
 #include "broker/partition_state.h"
 
@@ -84,10 +85,12 @@ struct internal_state *internal_state_new(struct partition *partition)
     state->partition = partition;
     if (strcmp(partition->topic->name, CONSUMER_OFFSETS_TOPIC) == 0) {
         state->offsets = offsets_table_new();
+        state->groups = consumer_group_table_new();
     } else {
         state->transactions = transaction_table_new();
     }
     state->taken_up_epoch = -1;
+    state->groups_epoch = -1;
     return state;
 }
 
@@ -95,6 +98,7 @@ static void state_free(struct internal_state *state)
 {
     offsets_table_free(state->offsets);
     transaction_table_free(state->transactions);
+    consumer_group_table_free(state->groups);
     free(state);
 }
 
@@ -118,7 +122,9 @@ enum status internal_state_apply_batch(struct internal_state *state, const uint8
     if (state->transactions != NULL) {
         return transaction_table_apply_batch(state->transactions, data, bytes, error);
     }
-    return offsets_table_apply_batch(state->offsets, data, bytes, error);
+    enum status status = offsets_table_apply_batch(state->offsets, data, bytes, error);
+    if (status != STATUS_OK) return status;
+    return consumer_group_table_apply_batch(state->groups, data, bytes, error);
 }
 
 static enum status apply_pieces(struct internal_state *state, struct error *error)
@@ -151,6 +157,7 @@ static void state_fail(struct internal_state *state, enum status status, const s
 
 static void applied_moved(struct partition *partition)
 {
+    group_coordinator_applied(partition);
     offsets_applied(partition);
     transactions_applied(partition);
 }
@@ -233,6 +240,7 @@ void internal_state_reset(struct internal_state *state, int64_t offset)
 {
     if (state->offsets != NULL) offsets_table_clear(state->offsets);
     if (state->transactions != NULL) transaction_table_clear(state->transactions);
+    if (state->groups != NULL) consumer_group_table_clear(state->groups);
     state->applied = offset;
     state->failed = false;
     state->discard = state->reading;

@@ -14,21 +14,31 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "broker/group_coordinator_state.h"
 #include "broker/partition_state.h"
 
 #define FORGET_BATCH_BYTES 524288
 
-enum offsets_stage { OFFSETS_COMMITTING, OFFSETS_CONFIRMING, OFFSETS_APPLYING, OFFSETS_FORGETTING };
+enum offsets_stage {
+    OFFSETS_LOADING, /* a commit waits until the groups are known */
+    OFFSETS_COMMITTING,
+    OFFSETS_CONFIRMING,
+    OFFSETS_APPLYING,
+    OFFSETS_FORGETTING,
+};
 
 struct offsets_operation {
     struct broker *broker;
     enum offsets_stage stage;
     struct offsets_request *request; /* NULL once answered */
     struct produce produce;          /* commit and forget */
-    uint8_t *text; /* fetch: copies of group and topics; commit: of the transactional id */
+    struct shared_bytes *batch;      /* commit: until it is produced */
+    uint8_t *text;                   /* copies of group and topics, or of who commits */
     struct slice group;
-    struct slice *topics; /* fetch: one for each of the request's offsets */
-    bool confirm_open;    /* the group's answer will still come */
+    struct consumer_identity who;  /* commit */
+    struct slice transactional_id; /* commit; data NULL: nobody is asked */
+    struct slice *topics;          /* fetch: one for each of the request's offsets */
+    bool confirm_open;             /* the group's answer will still come */
     int64_t applied_needed;
     struct deadline deadline;
     struct offsets_operation *next, *prev;
@@ -50,6 +60,7 @@ static void operation_free(struct offsets_operation *operation)
 {
     DL_DELETE(operation->broker->offsets_operations, operation);
     deadlines_remove(&operation->broker->deadlines, &operation->deadline);
+    shared_bytes_unref(operation->batch);
     free(operation->text);
     free(operation->topics);
     free(operation);
@@ -95,7 +106,9 @@ static enum status check_offset(struct broker *broker, const struct committed_of
         (uint32_t)offset->partition >= topic->partition_count) {
         return STATUS_UNKNOWN_TOPIC;
     }
-    if (offset->metadata.bytes > OFFSET_METADATA_BYTES_MAX) return STATUS_METADATA_TOO_LARGE;
+    if (offset->metadata.bytes > broker->settings.offset_metadata_bytes_max) {
+        return STATUS_METADATA_TOO_LARGE;
+    }
     return STATUS_OK;
 }
 
@@ -168,25 +181,115 @@ static enum status commit_batch(struct broker *broker, struct offsets_request *r
     return status;
 }
 
-static void commit_done(void *context, struct produce *produce)
+static void commit_answer(struct offsets_operation *operation, enum status status)
 {
-    struct offsets_operation *operation = context;
     struct offsets_request *request = operation->request;
-    request->error = produce->error;
-    enum status status = produce->status;
     operation_free(operation);
+    if (status != STATUS_OK && request->error.text[0] == '\0') {
+        error_set(&request->error, status, "%s", status_text(status));
+    }
     request_finish(request, status);
 }
 
-/* Needed until the transaction has let the commit pass. data NULL: nobody is asked. */
-static struct slice copy_transactional_id(struct offsets_operation *operation,
-                                          const struct offsets_request *request)
+/* What is in the log although its sender was told otherwise may still come to count. */
+void offsets_note_uncertain(const struct produce *produce)
 {
-    struct slice id = request->transactional_id;
-    if (!request->transactional || id.data == NULL) return (struct slice){0};
-    operation->text = memory_new(id.bytes + 1);
-    if (id.bytes > 0) memcpy(operation->text, id.data, id.bytes);
-    return (struct slice){operation->text, id.bytes};
+    struct partition *partition = produce->partition;
+    if (produce->status == STATUS_OK || !produce->appended || partition->internal == NULL) return;
+    partition->internal->uncertain_end = partition_log_end(partition);
+}
+
+static void commit_done(void *context, struct produce *produce)
+{
+    struct offsets_operation *operation = context;
+    offsets_note_uncertain(produce);
+    operation->request->error = produce->error;
+    commit_answer(operation, produce->status);
+}
+
+static enum status commit_check(const struct offsets_operation *operation)
+{
+    return group_coordinator_check_commit(operation->broker, operation->group, &operation->who,
+                                          operation->request->transactional);
+}
+
+/* Again, in one step with the append: its generation may have ended while it waited for room or for
+ * its transaction, and whoever reads the partition now may have committed since (I18). */
+static enum status commit_admit(void *context)
+{
+    return commit_check(context);
+}
+
+static void commit_send(struct offsets_operation *operation)
+{
+    struct offsets_request *request = operation->request;
+    operation->stage = OFFSETS_COMMITTING;
+    operation->produce = (struct produce){
+        .partition =
+            internal_partition(operation->broker, CONSUMER_OFFSETS_TOPIC, operation->group),
+        .batch = operation->batch,
+        .acks = ACKS_ALL,
+        .timeout_us = request->timeout_us,
+        .internal = true,
+        .transactional_id = operation->transactional_id,
+        .transaction_client = request->transaction_client,
+        .admit = commit_admit,
+        .done = commit_done,
+        .context = operation,
+    };
+    operation->batch = NULL;
+    broker_produce(operation->broker, &operation->produce);
+}
+
+/* Goes on if it can be told whether the committer may; false: it waits. */
+static bool commit_try(struct offsets_operation *operation)
+{
+    enum status status = commit_check(operation);
+    if (status == STATUS_NOT_READY) return false;
+    deadlines_remove(&operation->broker->deadlines, &operation->deadline);
+    if (status == STATUS_OK) {
+        commit_send(operation);
+    } else {
+        commit_answer(operation, status);
+    }
+    return true;
+}
+
+static void commit_expired(void *context, struct deadline *deadline)
+{
+    (void)context;
+    commit_answer(CONTAINER_OF(deadline, struct offsets_operation, deadline), STATUS_NOT_READY);
+}
+
+static struct slice copy_part(uint8_t **at, struct slice from)
+{
+    if (from.data == NULL) return (struct slice){0};
+    struct slice copy = {*at, from.bytes};
+    if (from.bytes > 0) memcpy(*at, from.data, from.bytes);
+    *at += from.bytes;
+    return copy;
+}
+
+static void copy_committer(struct offsets_operation *operation,
+                           const struct offsets_request *request)
+{
+    struct slice transactional_id =
+        request->transactional ? request->transactional_id : (struct slice){0};
+    uint8_t *at = operation->text =
+        memory_new(request->group.bytes + request->member_id.bytes + request->instance_id.bytes +
+                   transactional_id.bytes + 1);
+    operation->group = copy_part(&at, request->group);
+    operation->who.member_id = copy_part(&at, request->member_id);
+    operation->who.instance_id = copy_part(&at, request->instance_id);
+    operation->who.generation = request->generation;
+    operation->transactional_id = copy_part(&at, transactional_id);
+}
+
+static int64_t wait_us(const struct broker *broker, const struct offsets_request *request)
+{
+    int64_t longest_us = broker->settings.ack_timeout_us;
+    bool shorter = request->timeout_us > 0 && request->timeout_us < longest_us;
+    return shorter ? request->timeout_us : longest_us;
 }
 
 void broker_commit_offsets(struct broker *broker, struct offsets_request *request)
@@ -201,19 +304,25 @@ void broker_commit_offsets(struct broker *broker, struct offsets_request *reques
         request_finish(request, status);
         return;
     }
-    struct offsets_operation *operation = operation_new(broker, OFFSETS_COMMITTING, request);
-    operation->produce = (struct produce){
-        .partition = partition,
-        .batch = batch,
-        .acks = ACKS_ALL,
-        .timeout_us = request->timeout_us,
-        .internal = true,
-        .transactional_id = copy_transactional_id(operation, request),
-        .transaction_client = request->transaction_client,
-        .done = commit_done,
-        .context = operation,
-    };
-    broker_produce(broker, &operation->produce);
+    struct offsets_operation *operation = operation_new(broker, OFFSETS_LOADING, request);
+    operation->batch = batch;
+    copy_committer(operation, request);
+    if (commit_try(operation)) return;
+    deadlines_add(&broker->deadlines, &operation->deadline,
+                  loop_now_us(broker->loop) + wait_us(broker, request), commit_expired);
+}
+
+bool offsets_group_is_committing(const struct broker *broker, struct slice group)
+{
+    const struct offsets_operation *operation;
+    DL_FOREACH(broker->offsets_operations, operation)
+    {
+        if (operation->stage == OFFSETS_COMMITTING && operation->group.bytes == group.bytes &&
+            (group.bytes == 0 || memcmp(operation->group.data, group.data, group.bytes) == 0)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ---- fetch ---- */
@@ -378,10 +487,8 @@ void broker_fetch_offsets(struct broker *broker, struct offsets_request *request
     }
     struct offsets_operation *operation = operation_new(broker, OFFSETS_CONFIRMING, request);
     copy_inputs(operation, request);
-    int64_t wait_us = broker->settings.ack_timeout_us;
-    if (request->timeout_us > 0 && request->timeout_us < wait_us) wait_us = request->timeout_us;
-    deadlines_add(&broker->deadlines, &operation->deadline, loop_now_us(broker->loop) + wait_us,
-                  fetch_expired);
+    deadlines_add(&broker->deadlines, &operation->deadline,
+                  loop_now_us(broker->loop) + wait_us(broker, request), fetch_expired);
     operation->confirm_open = true;
     broker->port.confirm(broker->port.context, fetch_confirmed, operation);
 }
@@ -391,8 +498,9 @@ void offsets_applied(struct partition *partition)
     struct broker *broker = partition->broker;
     if (partition->internal->offsets == NULL) return;
     for (struct offsets_operation *operation = broker->offsets_operations; operation != NULL;) {
-        if (operation->stage == OFFSETS_APPLYING && operation->request != NULL &&
-            fetch_try(operation)) {
+        bool gone = operation->stage == OFFSETS_LOADING && commit_try(operation);
+        if (gone || (operation->stage == OFFSETS_APPLYING && operation->request != NULL &&
+                     fetch_try(operation))) {
             operation = broker->offsets_operations;
         } else {
             operation = operation->next;
@@ -405,11 +513,16 @@ void offsets_fail_all(struct broker *broker)
     for (struct offsets_operation *operation = broker->offsets_operations; operation != NULL;) {
         bool fetching =
             operation->stage == OFFSETS_CONFIRMING || operation->stage == OFFSETS_APPLYING;
-        if (!fetching || operation->request == NULL) {
+        bool loading = operation->stage == OFFSETS_LOADING;
+        if (!loading && (!fetching || operation->request == NULL)) {
             operation = operation->next;
             continue;
         }
-        fetch_answer(operation, STATUS_NOT_LEADER);
+        if (loading) {
+            commit_answer(operation, STATUS_NOT_LEADER);
+        } else {
+            fetch_answer(operation, STATUS_NOT_LEADER);
+        }
         operation = broker->offsets_operations;
     }
 }

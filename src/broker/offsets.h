@@ -3,8 +3,7 @@
  *
  * State is applied as the high watermark passes it, on leader and followers alike, so promotion
  * costs the tail. A commit is answered when replicated; a read after a majority round begun after
- * it arrived (I18). Groups with members come with the next step: here only simple, self-assigned
- * consumers commit. */
+ * it arrived (I18). Who may commit is the group's matter (group_coordinator.h). */
 #ifndef MOONMQ_BROKER_OFFSETS_H
 #define MOONMQ_BROKER_OFFSETS_H
 
@@ -17,8 +16,8 @@
 
 struct broker;
 
-#define OFFSET_METADATA_BYTES_MAX 4096
-#define GROUP_ID_BYTES_MAX        32767
+#define OFFSET_METADATA_BYTES_LIMIT 32767 /* whatever the settings say */
+#define GROUP_ID_BYTES_MAX          32767
 
 struct committed_offset {
     /* in */

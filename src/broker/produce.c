@@ -244,6 +244,11 @@ static enum status produce_try(struct broker *broker, struct produce *produce)
     /* In one step with the append: no marker can come between (T26). The partition's own producer
      * epoch was looked at first (4.3). */
     if (transactional) status = transactions_admit(broker, produce);
+    if (status == STATUS_OK && produce->admit != NULL) {
+        status = produce->admit(produce->context);
+        ASSERT(status != STATUS_AGAIN && status != STATUS_CONFLICT);
+        error_set(&produce->error, status, "%s", status_text(status));
+    }
     if (status != STATUS_OK) return status;
     return produce_append(broker, produce, &header);
 }

@@ -47,6 +47,8 @@ struct produce {
     enum transaction_client transaction_client;
     /* marker.c: the batch is this end marker; it waits without a time-out. NULL: data. */
     const struct partition_marker *marker;
+    /* Asked in one step with the append: may it still be? Anything but OK refuses it. NULL: yes. */
+    enum status (*admit)(void *context);
     produce_fn done; /* exactly once; may be called before broker_produce() returns */
     void *context;
     /* out */

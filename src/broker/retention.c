@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "broker/catalog_write.h"
+#include "broker/group_coordinator_state.h"
 #include "broker/partition_state.h"
 
 #define QUARANTINE_SWEEP_MS 3600000
@@ -125,6 +126,7 @@ static void retention_tick(void *context)
     bool trusted = log_store_look_at_clock(broker->store, loop_wall_ms(broker->loop));
     look_at_partitions(broker);
     if (trusted) compaction_look(broker);
+    if (trusted) group_offsets_expire(broker);
     if (trusted) sweep_quarantine(broker);
     if (trusted) transactions_tick(broker);
     timer_start(broker->retention_timer, broker->settings.retention_check_us);

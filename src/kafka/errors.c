@@ -21,6 +21,8 @@ static enum kafka_error not_here(const struct kafka_api *api)
 
 static enum kafka_error not_ready(const struct kafka_api *api)
 {
+    /* A member that waits for its assignment takes 14 for fatal (section 7.3). */
+    if (api->key == KAFKA_SYNC_GROUP) return KAFKA_REBALANCE_IN_PROGRESS;
     if (api->kind == KAFKA_KIND_COORDINATOR) return KAFKA_COORDINATOR_LOAD_IN_PROGRESS;
     return not_here(api);
 }
@@ -42,6 +44,12 @@ static enum kafka_error limit_reached(const struct kafka_api *api)
     return api->key == KAFKA_PRODUCE ? KAFKA_NOT_ENOUGH_REPLICAS : KAFKA_POLICY_VIOLATION;
 }
 
+static enum kafka_error too_large(const struct kafka_api *api)
+{
+    bool commits = api->key == KAFKA_OFFSET_COMMIT || api->key == KAFKA_TXN_OFFSET_COMMIT;
+    return commits ? KAFKA_INVALID_COMMIT_OFFSET_SIZE : KAFKA_MESSAGE_TOO_LARGE;
+}
+
 static enum kafka_error error_now(const struct kafka_api *api, enum status status)
 {
     switch (status) {
@@ -57,7 +65,7 @@ static enum kafka_error error_now(const struct kafka_api *api, enum status statu
     case STATUS_EXISTS: return KAFKA_TOPIC_ALREADY_EXISTS;
     case STATUS_LIMIT:
     case STATUS_FULL: return limit_reached(api);
-    case STATUS_TOO_LARGE: return KAFKA_MESSAGE_TOO_LARGE;
+    case STATUS_TOO_LARGE: return too_large(api);
     case STATUS_UNSUPPORTED: return KAFKA_UNSUPPORTED_VERSION;
     case STATUS_DENIED: return KAFKA_TOPIC_AUTHORIZATION_FAILED;
     case STATUS_AGAIN:

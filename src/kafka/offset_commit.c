@@ -1,7 +1,6 @@
-/* OffsetCommit (8): offsets that a consumer has worked through (section 7.4).
- *
- * Groups with members come with the group coordinator; here a consumer that assigns itself commits:
- * no generation, no member. The answer goes out when the commit is replicated.               */
+/* OffsetCommit (8): offsets that a consumer has worked through (section 7.4): a member of its
+ * group, or one that assigns itself (no generation, no member). Answered when the commit is
+ * replicated. */
 #include "kafka/errors.h"
 #include "kafka/handlers.h"
 
@@ -9,18 +8,6 @@ struct commit_state {
     struct offsets_request offsets;
     struct kafka_offset_commit_response_partition **answers; /* one for each of the offsets */
 };
-
-/* What a committing member is told while no group can have one. */
-static int16_t check_membership(const struct kafka_request *request)
-{
-    const struct kafka_offset_commit_request *message = KAFKA_MESSAGE(request, offset_commit);
-    if (message->generation_id_or_member_epoch >= 0) {
-        return request->header.api_version >= 9 ? KAFKA_GROUP_ID_NOT_FOUND
-                                                : KAFKA_ILLEGAL_GENERATION;
-    }
-    bool member = message->member_id.bytes > 0 || message->group_instance_id.data != NULL;
-    return member ? KAFKA_UNKNOWN_MEMBER_ID : KAFKA_NONE;
-}
 
 static bool lay_out_answer(struct kafka_request *request, int16_t error)
 {
@@ -68,7 +55,8 @@ static void add_offset(struct kafka_request *request, const struct topic *topic,
         out->error_code = KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
         return;
     }
-    if (in->committed_metadata.bytes > OFFSET_METADATA_BYTES_MAX) {
+    if (in->committed_metadata.bytes >
+        broker_settings_of(kafka_request_broker(request))->offset_metadata_bytes_max) {
         out->error_code = KAFKA_OFFSET_METADATA_TOO_LARGE;
         return;
     }
@@ -119,8 +107,7 @@ void offset_commit_handle(struct kafka_request *request)
     const struct kafka_offset_commit_request *message = KAFKA_MESSAGE(request, offset_commit);
     struct broker *broker = kafka_request_broker(request);
     enum status serving = broker_check_serving(broker);
-    int16_t error =
-        serving != STATUS_OK ? kafka_request_error(request, serving) : check_membership(request);
+    int16_t error = kafka_request_error(request, serving);
     if (!lay_out_answer(request, error) || error != KAFKA_NONE || !make_room(request)) {
         kafka_finish(request);
         return;
@@ -132,6 +119,9 @@ void offset_commit_handle(struct kafka_request *request)
         return;
     }
     state->offsets.group = message->group_id;
+    state->offsets.member_id = message->member_id;
+    state->offsets.instance_id = message->group_instance_id;
+    state->offsets.generation = message->generation_id_or_member_epoch;
     state->offsets.timeout_us = broker_settings_of(broker)->ack_timeout_us;
     state->offsets.done = committed;
     state->offsets.context = request;

@@ -99,6 +99,7 @@ void native_commit(struct native_request *request, const union wire_message *mes
     };
     work->offsets = (struct offsets_request){
         .group = {(const uint8_t *)session->group, session->group_bytes},
+        .generation = -1,
         .offsets = &work->offset,
         .offset_count = 1,
         .timeout_us = broker_settings_of(native_broker(request))->ack_timeout_us,

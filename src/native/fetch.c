@@ -294,6 +294,7 @@ static bool make_offsets(struct fetch_work *work, uint32_t count, offsets_fn don
     work->committed = calloc(count, sizeof(*work->committed));
     work->offsets = (struct offsets_request){
         .group = {(const uint8_t *)session->group, session->group_bytes},
+        .generation = -1,
         .offsets = work->committed,
         .timeout_us = broker_settings_of(native_broker(work->request))->ack_timeout_us,
         .done = done,

@@ -53,6 +53,12 @@ static void set_defaults(struct server_config *config)
     config->kafka_transactional_id_expiration_ms = 604800000;
     config->kafka_producer_id_expiration_ms = 86400000;
     config->kafka_auto_create = config->kafka_delete_topics = true;
+    config->kafka_group_delay_us = 3000000;
+    config->kafka_group_size_max = CONSUMER_GROUP_MEMBERS_MAX;
+    config->kafka_session_ms_min = 6000;
+    config->kafka_session_ms_max = 1800000;
+    config->kafka_offset_metadata_bytes_max = 4096;
+    config->kafka_offsets_retention_minutes = 10080;
     snprintf(config->role, sizeof(config->role), "leader");
     replication_config_default(&config->replication, 1);
     snprintf(config->replication.replicate_host, sizeof(config->replication.replicate_host),
@@ -106,6 +112,16 @@ static enum status check_user(struct server_config *config, struct error *error)
         config_warn(config, "Auth.Password is plain text: give Auth.PasswordHash instead");
     }
     return STATUS_OK;
+}
+
+static enum status check_groups(const struct server_config *config, struct error *error)
+{
+    if (config->kafka_session_ms_min <= config->kafka_session_ms_max) return STATUS_OK;
+    return error_set(error, STATUS_INVALID_CONFIG,
+                     "Server.Kafka.group.min.session.timeout.ms: %lld is above "
+                     "group.max.session.timeout.ms, %lld: no time-out would do",
+                     (long long)config->kafka_session_ms_min,
+                     (long long)config->kafka_session_ms_max);
 }
 
 static bool same_place(const char *host, const char *other)
@@ -186,6 +202,7 @@ static enum status finish(struct server_config *config, struct error *error)
     }
     enum status status = check_user(config, error);
     if (status == STATUS_OK) status = finish_memory(config, error);
+    if (status == STATUS_OK) status = check_groups(config, error);
     if (status == STATUS_OK) status = config_finish_replication(config, error);
     return status == STATUS_OK ? check_ports(config, error) : status;
 }

@@ -39,6 +39,9 @@ struct server_config {
     int64_t kafka_transaction_timeout_ms_max, kafka_transactional_id_expiration_ms;
     int64_t kafka_producer_id_expiration_ms;
     bool kafka_auto_create, kafka_delete_topics;
+    int64_t kafka_group_delay_us, kafka_group_size_max;
+    int64_t kafka_session_ms_min, kafka_session_ms_max;
+    int64_t kafka_offset_metadata_bytes_max, kafka_offsets_retention_minutes;
     char kafka_rack[GROUP_HOST_BYTES];
     /* Server.Replication; AckTimeout and the rest are in `replication` */
     bool replication_enabled, failover_present, failover_enabled;

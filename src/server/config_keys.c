@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "broker/offsets.h"
 #include "server/config.h"
 
 enum key_type {
@@ -123,6 +124,13 @@ static const struct key keys[] = {
         INT64_C(1) << 50),
     INT("Server.Kafka.transactional.id.expiration.ms", kafka_transactional_id_expiration_ms, 1,
         INT64_C(1) << 50),
+    MS("Server.Kafka.group.initial.rebalance.delay.ms", kafka_group_delay_us, 0, 3600000),
+    INT("Server.Kafka.group.min.session.timeout.ms", kafka_session_ms_min, 1, DAY * 1000),
+    INT("Server.Kafka.group.max.session.timeout.ms", kafka_session_ms_max, 1, DAY * 1000),
+    INT("Server.Kafka.group.max.size", kafka_group_size_max, 1, CONSUMER_GROUP_MEMBERS_MAX),
+    INT("Server.Kafka.offset.metadata.max.bytes", kafka_offset_metadata_bytes_max, 0,
+        OFFSET_METADATA_BYTES_LIMIT),
+    INT("Server.Kafka.offsets.retention.minutes", kafka_offsets_retention_minutes, 1, 2147483647),
     SECTION("Server.Replication"),
     BOOL(R "Enabled", replication_enabled),
     INT(R "ReplicaId", replica_id, 0, 2147483647),

@@ -126,6 +126,14 @@ static void fill_settings(const struct server_config *config, struct broker_sett
     settings->producer_id_expiration_ms = config->kafka_producer_id_expiration_ms;
     settings->topics_max = (uint32_t)config->max_topics;
     settings->fetch_bytes_max = (uint32_t)config->kafka_fetch_bytes_max;
+    settings->groups = (struct consumer_group_limits){
+        .session_timeout_ms_min = (int32_t)config->kafka_session_ms_min,
+        .session_timeout_ms_max = (int32_t)config->kafka_session_ms_max,
+        .initial_delay_us = config->kafka_group_delay_us,
+        .members_max = (uint32_t)config->kafka_group_size_max,
+    };
+    settings->offset_metadata_bytes_max = (uint32_t)config->kafka_offset_metadata_bytes_max;
+    settings->offsets_retention_ms = config->kafka_offsets_retention_minutes * 60000;
     settings->cache_bytes_max = (size_t)config->cache_bytes;
     settings->unsynced_bytes_max = (size_t)config->unsynced_bytes;
 }

@@ -37,7 +37,8 @@ static void call_done(void *context, struct offsets_request *request)
 static void begin(struct call *call, const char *group, uint32_t count)
 {
     *call = (struct call){
-        .request = {.group = rig_text(group), .offset_count = count, .done = call_done}};
+        .request = {
+            .group = rig_text(group), .generation = -1, .offset_count = count, .done = call_done}};
     call->request.offsets = call->offsets;
     call->request.context = call;
     for (uint32_t i = 0; i < count; i++) {
@@ -183,11 +184,11 @@ static void bad_offsets_are_refused_one_by_one(void **state)
 {
     struct rig *rig = *state;
     struct call call;
-    uint8_t *large = calloc(1, OFFSET_METADATA_BYTES_MAX + 1);
+    uint8_t *large = calloc(1, 4096 + 1);
     begin(&call, "group", 4);
     call.offsets[0].topic = rig_text("nowhere");
     call.offsets[1].partition = 4;
-    call.offsets[2].metadata = (struct slice){large, OFFSET_METADATA_BYTES_MAX + 1};
+    call.offsets[2].metadata = (struct slice){large, 4096 + 1};
     call.offsets[3].offset = 7;
     broker_commit_offsets(rig->broker, &call.request);
     stepped_loop_settle(&rig->fake);
@@ -219,18 +220,15 @@ static void offsets_survive_a_restart_with_the_same_hash(void **state)
 static void a_tail_on_disk_is_applied_as_the_high_watermark_passes(void **state)
 {
     struct rig *rig = *state;
-    struct call open, call;
+    struct call open[3], call;
     committed(rig, 10);
     rig->hold_high_watermark = true;
-    for (int64_t offset = 20; offset <= 40; offset += 10) {
-        commit(rig, &open, offset);
+    for (uint32_t i = 0; i < 3; i++) {
+        commit(rig, &open[i], 20 + 10 * (int64_t)i);
         stepped_loop_settle(&rig->fake);
-        struct partition *partition = group_partition(rig);
-        rig_follow(rig, 2, rig->view.epoch + 1);
-        assert_int_equal(open.request.status, STATUS_NOT_LEADER);
-        rig_lead(rig, rig->view.epoch + 1);
-        assert_true(partition_high_watermark(partition) < partition_log_end(partition));
     }
+    rig_follow(rig, 2, 2);
+    assert_int_equal(open[2].request.status, STATUS_NOT_LEADER);
     rig_restart(rig);
     struct partition *partition = group_partition(rig);
     assert_true(partition_high_watermark(partition) < partition_log_end(partition));
@@ -242,6 +240,36 @@ static void a_tail_on_disk_is_applied_as_the_high_watermark_passes(void **state)
     assert_int_equal(call.calls, 1);
     assert_int_equal(call.request.status, STATUS_OK);
     assert_int_equal(call.offsets[0].offset, 40);
+}
+
+/* Until then it can't be told whether the committer still belongs to its group. */
+static void a_commit_waits_until_a_new_leader_knows_its_groups(void **state)
+{
+    struct rig *rig = *state;
+    struct call open, call;
+    committed(rig, 10);
+    rig->hold_high_watermark = true;
+    commit(rig, &open, 20);
+    stepped_loop_settle(&rig->fake);
+    rig_follow(rig, 2, 2);
+    rig_lead(rig, 3);
+    struct partition *partition = group_partition(rig);
+    int64_t end = partition_log_end(partition);
+    commit(rig, &call, 30);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(partition_log_end(partition), end);
+    partition_set_high_watermark(partition, end);
+    stepped_loop_settle(&rig->fake);
+    partition_set_high_watermark(partition, partition_log_end(partition));
+    assert_int_equal(call.calls, 1);
+    assert_int_equal(call.request.status, STATUS_OK);
+    commit(rig, &call, 40);
+    rig_follow(rig, 2, 4);
+    rig_lead(rig, 5);
+    commit(rig, &call, 50);
+    rig_follow(rig, 2, 6);
+    assert_int_equal(call.calls, 1);
+    assert_int_equal(call.request.status, STATUS_NOT_LEADER);
 }
 
 static void a_follower_refuses(void **state)
@@ -388,6 +416,7 @@ int main(void)
         TEST(bad_offsets_are_refused_one_by_one),
         TEST(offsets_survive_a_restart_with_the_same_hash),
         TEST(a_tail_on_disk_is_applied_as_the_high_watermark_passes),
+        TEST(a_commit_waits_until_a_new_leader_knows_its_groups),
         TEST(a_follower_refuses),
         TEST(a_deleted_topics_offsets_go_with_it),
         cmocka_unit_test_setup_teardown(a_commit_in_a_transaction_is_shown_from_its_marker_on,

@@ -270,6 +270,7 @@ static void an_internal_topic_with_a_hole_has_no_state_to_answer_from(void **sta
     struct committed_offset offset = {.topic = rig_text("orders"), .offset = 5};
     struct rig_answer answer = {0};
     struct offsets_request request = {.group = rig_text("group"),
+                                      .generation = -1,
                                       .offsets = &offset,
                                       .offset_count = 1,
                                       .done = offsets_answered,

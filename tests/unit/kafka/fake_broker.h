@@ -24,6 +24,7 @@
 #include "broker/broker.h"
 #include "broker/delete_records.h"
 #include "broker/fetch.h"
+#include "broker/group_coordinator.h"
 #include "broker/offsets.h"
 #include "broker/transactions.h"
 #include "kafka/connection.h"
@@ -122,6 +123,14 @@ struct broker {
     struct transaction_value transactions[FAKE_MAX];
     const char *transaction_ids[FAKE_MAX];
     uint32_t transaction_count;
+    /* groups */
+    struct consumer_group_limits group_limits;
+    struct consumer_group *group; /* the one there is; NULL: none */
+    enum status group_status;     /* not OK: what every call of the coordinator says */
+    uint32_t groups_cancelled;
+    bool hold_store; /* else what a group wants stored is stored at once */
+    bool removed_later;
+    struct slice removed_group;
     /* forwarding */
     struct group_forward *forward;
     uint32_t forward_count;
@@ -667,6 +676,150 @@ void broker_fetch_offsets(struct broker *broker, struct offsets_request *request
     if (!broker->offsets_later) fake_finish_offsets(broker->offsets_status);
 }
 
+void broker_delete_offsets(struct broker *broker, struct offsets_request *request)
+{
+    broker_commit_offsets(broker, request);
+}
+
+/* ---- group_coordinator.h: one real group, without a log ---- */
+
+static struct group_clock fake_clock(void)
+{
+    return (struct group_clock){.now_us = fake.loop.now_us, .wall_ms = fake.loop.now_us / 1000};
+}
+
+static void fake_act(struct group_actions *actions)
+{
+    for (uint32_t i = 0; i < actions->answer_count; i++) {
+        const struct group_answer *given = &actions->answers[i];
+        struct group_request *request = CONTAINER_OF(given->waiter, struct group_request, waiter);
+        struct group_result result = {.status = given->status, .answer = given};
+        if (given->status == STATUS_OK) {
+            result.group = fake.group;
+            result.member_id = consumer_member_view(fake.group, given->member).id;
+        }
+        if (given->status == STATUS_MEMBER_ID_REQUIRED) result.member_id = kafka_text("given-id");
+        request->done(request->context, &result);
+    }
+    bool store = actions->store && !fake.hold_store;
+    group_actions_deinit(actions);
+    if (!store) return;
+    group_actions_init(actions);
+    consumer_group_stored(fake.group, consumer_group_store_id(fake.group), STATUS_OK, fake_clock(),
+                          actions);
+    fake_act(actions);
+}
+
+/* True: answered. */
+static bool fake_refuses_group(struct group_request *request)
+{
+    if (fake.group_status == STATUS_OK) return false;
+    request->done(request->context, &(struct group_result){.status = fake.group_status});
+    return true;
+}
+
+void broker_join_group(struct broker *broker, struct slice group, struct consumer_join *join,
+                       struct group_request *request)
+{
+    static char ids[64][16];
+    static uint32_t next;
+    char *id = ids[next++ % 64];
+    if (fake_refuses_group(request)) return;
+    if (broker->group == NULL) broker->group = consumer_group_new(group, &broker->group_limits);
+    snprintf(id, sizeof(ids[0]), "m-%u", next);
+    join->new_id = kafka_text(id);
+    struct group_actions actions;
+    group_actions_init(&actions);
+    consumer_group_join(broker->group, join, &request->waiter, fake_clock(), &actions);
+    fake_act(&actions);
+}
+
+void broker_sync_group(struct broker *broker, struct slice group, const struct consumer_sync *sync,
+                       struct group_request *request)
+{
+    (void)group;
+    if (fake_refuses_group(request)) return;
+    struct group_actions actions;
+    group_actions_init(&actions);
+    consumer_group_sync(broker->group, sync, &request->waiter, fake_clock(), &actions);
+    fake_act(&actions);
+}
+
+void broker_group_cancel(struct broker *broker, struct group_request *request)
+{
+    broker->groups_cancelled++;
+    consumer_group_cancel(&request->waiter);
+}
+
+enum status broker_group_heartbeat(struct broker *broker, struct slice group,
+                                   const struct consumer_identity *who)
+{
+    (void)group;
+    if (broker->group_status != STATUS_OK) return broker->group_status;
+    if (broker->group == NULL) return STATUS_UNKNOWN_MEMBER;
+    return consumer_group_heartbeat(broker->group, who, fake_clock());
+}
+
+enum status broker_leave_group(struct broker *broker, struct slice group, struct slice member_id,
+                               struct slice instance_id)
+{
+    (void)group;
+    if (broker->group_status != STATUS_OK) return broker->group_status;
+    if (broker->group == NULL) return STATUS_UNKNOWN_MEMBER;
+    struct group_actions actions;
+    group_actions_init(&actions);
+    enum status status =
+        consumer_group_leave(broker->group, member_id, instance_id, fake_clock(), &actions);
+    fake_act(&actions);
+    return status;
+}
+
+enum status broker_describe_group(struct broker *broker, struct slice group,
+                                  group_description_fn each, void *context)
+{
+    if (broker->group_status != STATUS_OK) return broker->group_status;
+    if (broker->group == NULL || !kafka_slice_equal(consumer_group_id(broker->group), group)) {
+        return STATUS_UNKNOWN_GROUP;
+    }
+    const struct group_description description = {
+        .id = consumer_group_id(broker->group),
+        .state = consumer_group_state(broker->group),
+        .protocol_type = consumer_group_protocol_type(broker->group),
+        .group = broker->group,
+    };
+    each(context, &description);
+    return STATUS_OK;
+}
+
+enum status broker_list_groups(struct broker *broker, group_description_fn each, void *context)
+{
+    if (broker->group_status != STATUS_OK) return broker->group_status;
+    if (broker->group != NULL) {
+        (void)broker_describe_group(broker, consumer_group_id(broker->group), each, context);
+    }
+    const struct group_description simple = {.id = kafka_text("simple"),
+                                             .protocol_type = kafka_text("")};
+    each(context, &simple);
+    return STATUS_OK;
+}
+
+static group_removed_fn fake_removed;
+static void *fake_removed_context;
+
+void broker_delete_group(struct broker *broker, struct slice group, int64_t timeout_us,
+                         group_removed_fn done, void *context)
+{
+    (void)timeout_us;
+    struct error error = {0};
+    broker->removed_group = group;
+    if (broker->removed_later) {
+        fake_removed = done;
+        fake_removed_context = context;
+        return;
+    }
+    done(context, broker->group_status, &error);
+}
+
 /* ---- forwarding ---- */
 
 static void fake_forward(void *context, struct group_forward *forward)
@@ -756,7 +909,10 @@ static int client_set_up(void **state)
                                              .auto_create_topics = true,
                                              .default_partitions = 1,
                                              .fetch_bytes_max = 57671680,
-                                             .internal_partitions = 16};
+                                             .internal_partitions = 16,
+                                             .offset_metadata_bytes_max = 4096};
+    consumer_group_limits_default(&fake.group_limits);
+    fake.group_limits.initial_delay_us = 0;
     fake.port = (struct group_port){.forward = fake_forward};
     fake.produce_at_once = STATUS_AGAIN;
     (void)fake_add_topic("orders", 3);
@@ -788,6 +944,7 @@ static int client_tear_down(void **state)
     }
     arena_deinit(&client->arena);
     free(client);
+    consumer_group_free(fake.group);
     for (uint32_t i = 0; i < fake.topic_count; i++)
         topic_config_deinit(&fake.topics[i].config);
     assert_null(fake.loop.timers);

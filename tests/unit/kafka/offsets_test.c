@@ -55,11 +55,11 @@ static void partition_at_fault_does_not_stop_the_others(void **state)
     struct kafka_offset_commit_request *request = commit_of(client, 0, 1);
     struct kafka_offset_commit_request_partition *partitions =
         kafka_offset_commit_request_partition_new(&client->arena, 3);
-    uint8_t *long_text = arena_new(&client->arena, OFFSET_METADATA_BYTES_MAX + 1);
-    memset(long_text, 'x', OFFSET_METADATA_BYTES_MAX + 1);
+    uint8_t *long_text = arena_new(&client->arena, 4096 + 1);
+    memset(long_text, 'x', 4096 + 1);
     partitions[0].partition_index = 9;
     partitions[1].partition_index = 1;
-    partitions[1].committed_metadata = (struct slice){long_text, OFFSET_METADATA_BYTES_MAX + 1};
+    partitions[1].committed_metadata = (struct slice){long_text, 4096 + 1};
     partitions[2].partition_index = 2;
     partitions[2].committed_offset = 33;
     request->topics.items[0].partitions.items = partitions;
@@ -75,16 +75,37 @@ static void partition_at_fault_does_not_stop_the_others(void **state)
     assert_int_equal(fake.stored[0].offset, 33);
 }
 
-static void members_of_groups_that_are_not_there_are_refused(void **state)
+static void a_member_commits_as_such(void **state)
 {
     struct client *client = *state;
     struct kafka_offset_commit_request *request = commit_of(client, 0, 1);
     request->generation_id_or_member_epoch = 3;
-    assert_int_equal(commit(client, 8, request), KAFKA_ILLEGAL_GENERATION);
-    assert_int_equal(commit(client, 9, request), KAFKA_GROUP_ID_NOT_FOUND);
-    request->generation_id_or_member_epoch = -1;
     request->member_id = kafka_text("m-1");
-    assert_int_equal(commit(client, 8, request), KAFKA_UNKNOWN_MEMBER_ID);
+    request->group_instance_id = kafka_text("i-1");
+    fake.offsets_later = true;
+    assert_int_equal(client_send(client, KAFKA_OFFSET_COMMIT, 8, request), STATUS_OK);
+    assert_text(fake.offsets->member_id, "m-1");
+    assert_text(fake.offsets->instance_id, "i-1");
+    assert_int_equal(fake.offsets->generation, 3);
+    fake_finish_offsets(STATUS_OK);
+    (void)client_take(client, KAFKA_OFFSET_COMMIT, 8);
+}
+
+/* kafka-listener.md 7.4. */
+static void what_membership_forbids_is_told_by_its_code(void **state)
+{
+    struct client *client = *state;
+    static const struct {
+        enum status status;
+        int16_t version, error;
+    } cases[] = {{STATUS_UNKNOWN_MEMBER, 8, 25},     {STATUS_FENCED_INSTANCE, 8, 82},
+                 {STATUS_ILLEGAL_GENERATION, 8, 22}, {STATUS_REBALANCE_IN_PROGRESS, 8, 27},
+                 {STATUS_UNKNOWN_GROUP, 8, 22},      {STATUS_UNKNOWN_GROUP, 9, 69},
+                 {STATUS_TOO_LARGE, 8, 28}};
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        fake.offsets_status = cases[i].status;
+        assert_int_equal(commit(client, cases[i].version, commit_of(client, 0, 1)), cases[i].error);
+    }
 }
 
 static void what_keeps_a_commit_from_the_log_is_not_available(void **state)
@@ -214,7 +235,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CLIENT_TEST(commit_reaches_the_broker),
         CLIENT_TEST(partition_at_fault_does_not_stop_the_others),
-        CLIENT_TEST(members_of_groups_that_are_not_there_are_refused),
+        CLIENT_TEST(a_member_commits_as_such),
+        CLIENT_TEST(what_membership_forbids_is_told_by_its_code),
         CLIENT_TEST(what_keeps_a_commit_from_the_log_is_not_available),
         CLIENT_TEST(stored_and_missing_offsets_are_answered),
         CLIENT_TEST(null_topics_ask_for_all_offsets_of_the_group),

@@ -1,0 +1,54 @@
+/* group_coordinator_state.h: the coordinator's inside, for this folder only. */
+#ifndef MOONMQ_BROKER_GROUP_COORDINATOR_STATE_H
+#define MOONMQ_BROKER_GROUP_COORDINATOR_STATE_H
+
+#include <uthash.h>
+
+#include "broker/group_coordinator.h"
+#include "broker/partition_state.h"
+
+struct live_group {
+    struct broker *broker;
+    struct consumer_group *group;
+    struct deadline deadline;
+    size_t bytes; /* as counted in the coordinator */
+    UT_hash_handle hh;
+};
+struct group_store;   /* a group's record on its way; group_coordinator.c */
+struct group_removal; /* tombstones on their way; group_removal.c */
+
+struct group_coordinator {
+    struct live_group *live; /* uthash walks in the order in which they came to life */
+    size_t bytes;            /* of all of them */
+    bool answering;          /* inside a callback */
+    int64_t serving_since_us;
+    int64_t expired_us; /* when offsets were last looked at for their age */
+    struct group_store *stores;
+    struct group_removal *removals;
+};
+
+/* group_coordinator.c */
+struct group_coordinator *group_coordinator_new(void);
+/* Calls nobody back. */
+void group_coordinator_free(struct broker *broker);
+void group_coordinator_serving_began(struct broker *broker);
+void group_coordinator_demoted(struct broker *broker);
+/* `applied` of the partition moved: its groups come to life if that was what they waited for. */
+void group_coordinator_applied(struct partition *partition);
+/* May offsets be committed by `who`? NOT_READY: ask again when `applied` moved. */
+enum status group_coordinator_check_commit(struct broker *broker, struct slice group,
+                                           const struct consumer_identity *who, bool transactional);
+/* The partition of `__consumer_offsets` a group belongs to, when its groups are known: OK,
+ * NOT_LEADER, NOT_READY, STORAGE_ERROR. */
+enum status group_coordinator_partition(struct broker *broker, struct slice group,
+                                        struct partition **out);
+struct live_group *group_coordinator_find(struct broker *broker, struct slice group);
+/* A group without members is being removed: only its record counts from here on. */
+void group_coordinator_forget(struct broker *broker, struct slice group);
+
+/* group_removal.c */
+/* Offsets nobody has needed for offsets.retention.minutes, and groups without any. */
+void group_offsets_expire(struct broker *broker);
+void group_removals_free(struct broker *broker);
+
+#endif

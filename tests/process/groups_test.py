@@ -1,0 +1,114 @@
+"""Consumer groups of real clients: members share a topic, leave, die; a failover moves nobody."""
+import collections
+import threading
+import time
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+import clients
+from group import wait_for
+from history import FAST
+
+SESSION_S = 6  # the smallest a broker allows
+
+
+class Member:
+    """A consumer in a thread of its own: reads, commits, and keeps what it was assigned and saw."""
+
+    def __init__(self, bootstrap, group, topic, **settings):
+        self.assignments = []  # every assignment, in order
+        self.now = frozenset()
+        self.read = collections.Counter()
+        self.commit_errors = []
+        self.stopping = threading.Event()
+        self.frozen = threading.Event()
+        self.consumer = Consumer({
+            "bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False,
+            "auto.offset.reset": "earliest", "session.timeout.ms": SESSION_S * 1000,
+            "heartbeat.interval.ms": 300, **FAST, **settings})
+        self.consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked)
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _assigned(self, _, partitions):
+        self.now = frozenset(p.partition for p in partitions)
+        self.assignments.append(self.now)
+
+    def _revoked(self, _, partitions):
+        self.now = self.now - {p.partition for p in partitions}
+
+    def _run(self):
+        while not self.stopping.is_set():
+            message = self.consumer.poll(0.05)
+            if message is None or message.error():
+                continue
+            self.read[message.value()] += 1
+            try:
+                self.consumer.commit(message, asynchronous=False)
+            except KafkaException as failed:
+                self.commit_errors.append(failed.args[0].code())
+
+    def leave(self):
+        self.stopping.set()
+        self.thread.join(30)
+        self.consumer.close()
+
+
+@pytest.fixture(name="join")
+def joining():
+    members = []
+
+    def join(*arguments, **settings):
+        members.append(Member(*arguments, **settings))
+        return members[-1]
+
+    yield join
+    for member in members:
+        if not member.stopping.is_set():
+            member.leave()
+
+
+def committed(bootstrap, group, topic, partitions):
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, **FAST})
+    offsets = consumer.committed([TopicPartition(topic, p) for p in range(partitions)], timeout=30)
+    consumer.close()
+    return [offset.offset for offset in offsets]
+
+
+def all_assigned(members, partitions):
+    held = [p for member in members for p in member.now]
+    return sorted(held) == list(range(partitions)) and all(member.now for member in members)
+
+
+def test_members_share_a_topic_and_one_that_leaves_gives_its_part_back(single, join):
+    clients.create_topic(single.bootstrap, "shared", 4)
+    first = join(single.bootstrap, "readers", "shared")
+    wait_for(lambda: len(first.now) == 4, "one member has all")
+    second = join(single.bootstrap, "readers", "shared")
+    wait_for(lambda: all_assigned([first, second], 4), "two share")
+    second.leave()
+    wait_for(lambda: len(first.now) == 4, "the other has all again")
+
+
+def test_a_leader_that_dies_costs_no_rebalance(group3, join):
+    clients.create_topic(group3.bootstrap, "shared", 4)
+    members = [join(group3.bootstrap, "readers", "shared") for _ in range(2)]
+    wait_for(lambda: all_assigned(members, 4), "two share")
+    counts = [len(member.assignments) for member in members]
+    values = [f"v{i}".encode() for i in range(200)]
+    for partition in range(4):
+        clients.produce(group3.bootstrap, "shared", values[partition::4], partition=partition)
+    group3.wait_leader().kill()
+    group3.wait_leader()
+    more = [f"w{i}".encode() for i in range(100)]
+    for partition in range(4):
+        clients.produce(group3.bootstrap, "shared", more[partition::4], partition=partition)
+
+    def seen():
+        return set(members[0].read) | set(members[1].read)
+
+    wait_for(lambda: seen() >= set(values) | set(more), lambda: f"{len(seen())} of 300 read")
+    assert [len(member.assignments) for member in members] == counts
+    assert all_assigned(members, 4)
+    wait_for(lambda: committed(group3.bootstrap, "readers", "shared", 4) == [75] * 4, "all is committed")
