@@ -710,11 +710,16 @@ static void fake_act(struct group_actions *actions)
     fake_act(actions);
 }
 
+static enum status fake_group_status(void)
+{
+    return fake.serving != STATUS_OK ? fake.serving : fake.group_status;
+}
+
 /* True: answered. */
 static bool fake_refuses_group(struct group_request *request)
 {
-    if (fake.group_status == STATUS_OK) return false;
-    request->done(request->context, &(struct group_result){.status = fake.group_status});
+    if (fake_group_status() == STATUS_OK) return false;
+    request->done(request->context, &(struct group_result){.status = fake_group_status()});
     return true;
 }
 
@@ -755,7 +760,7 @@ enum status broker_group_heartbeat(struct broker *broker, struct slice group,
                                    const struct consumer_identity *who)
 {
     (void)group;
-    if (broker->group_status != STATUS_OK) return broker->group_status;
+    if (fake_group_status() != STATUS_OK) return fake_group_status();
     if (broker->group == NULL) return STATUS_UNKNOWN_MEMBER;
     return consumer_group_heartbeat(broker->group, who, fake_clock());
 }
@@ -764,7 +769,7 @@ enum status broker_leave_group(struct broker *broker, struct slice group, struct
                                struct slice instance_id)
 {
     (void)group;
-    if (broker->group_status != STATUS_OK) return broker->group_status;
+    if (fake_group_status() != STATUS_OK) return fake_group_status();
     if (broker->group == NULL) return STATUS_UNKNOWN_MEMBER;
     struct group_actions actions;
     group_actions_init(&actions);
@@ -777,7 +782,7 @@ enum status broker_leave_group(struct broker *broker, struct slice group, struct
 enum status broker_describe_group(struct broker *broker, struct slice group,
                                   group_description_fn each, void *context)
 {
-    if (broker->group_status != STATUS_OK) return broker->group_status;
+    if (fake_group_status() != STATUS_OK) return fake_group_status();
     if (broker->group == NULL || !kafka_slice_equal(consumer_group_id(broker->group), group)) {
         return STATUS_UNKNOWN_GROUP;
     }
@@ -793,7 +798,7 @@ enum status broker_describe_group(struct broker *broker, struct slice group,
 
 enum status broker_list_groups(struct broker *broker, group_description_fn each, void *context)
 {
-    if (broker->group_status != STATUS_OK) return broker->group_status;
+    if (fake_group_status() != STATUS_OK) return fake_group_status();
     if (broker->group != NULL) {
         (void)broker_describe_group(broker, consumer_group_id(broker->group), each, context);
     }
@@ -817,7 +822,7 @@ void broker_delete_group(struct broker *broker, struct slice group, int64_t time
         fake_removed_context = context;
         return;
     }
-    done(context, broker->group_status, &error);
+    done(context, fake_group_status(), &error);
 }
 
 /* ---- forwarding ---- */
