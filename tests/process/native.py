@@ -7,6 +7,7 @@ import socket
 import struct
 
 HELLO, AUTH, PRODUCE, FETCH, COMMIT, CREATE_TOPIC, LIST_TOPICS = 1, 2, 3, 4, 6, 7, 8
+INIT_PRODUCER_ID, PRODUCE_IDEMPOTENT, PRODUCER_ID = 0x0E, 0x0F, 0x88
 GOODBYE, HEARTBEAT_REQ, HEARTBEAT_RESP, IDENTIFY, PRODUCE_BATCH = 0x0A, 0x0B, 0x0C, 0x0D, 0x17
 LIST_OFFSETS, DELETE_TOPIC, DESCRIBE_TOPIC, CREATE_PARTITIONS, STATUS = 0x18, 0x19, 0x1A, 0x21, 0x22
 WELCOME, AUTH_OK, PRODUCE_ACK, RECORD, TOPIC_LIST, OK = 0x80, 0x81, 0x82, 0x83, 0x84, 0x86
@@ -108,8 +109,10 @@ class Connection:
         return struct.unpack(">IQ", body)
 
     def produce_batch(self, topic, pairs):
-        payload = b"\0\0" + text(topic) + struct.pack(">I", len(pairs))
-        payload += b"".join(text(key) + text(value) for key, value in pairs)
+        return self._produce_batch(b"\0\0" + text(topic), pairs)
+
+    def _produce_batch(self, head, pairs):
+        payload = head + struct.pack(">I", len(pairs)) + b"".join(text(key) + text(value) for key, value in pairs)
         reply, body = self.request(PRODUCE_BATCH, payload)
         assert reply == PRODUCE_BATCH_ACK
         (count,) = struct.unpack(">I", body[:4])
@@ -117,10 +120,27 @@ class Connection:
         (code,) = struct.unpack(">H", body[4 + 12 * count:6 + 12 * count])
         return acks, code
 
-    def fetch(self, topic, group, max_records=1000):
+    def init_producer(self, name=None):
+        """(producer id, epoch)"""
+        reply, body = self.request(INIT_PRODUCER_ID, b"" if name is None else text(name))
+        assert reply == PRODUCER_ID
+        return struct.unpack(">QH", body)
+
+    def produce_idempotent(self, producer, sequence, topic, value, key=""):
+        head = struct.pack(">QIHB", producer[0], sequence, producer[1], 0)
+        reply, body = self.request(PRODUCE_IDEMPOTENT, head + text(topic) + text(key) + text(value))
+        assert reply == PRODUCE_ACK
+        return struct.unpack(">IQ", body)
+
+    def produce_batch_idempotent(self, producer, sequence, topic, pairs):
+        head = b"\x01\0" + text(topic) + struct.pack(">QIH", producer[0], sequence, producer[1])
+        return self._produce_batch(head, pairs)
+
+    def fetch(self, topic, group, max_records=1000, committed=False):
         """Records of one classic pull: (partition, offset, key, value)."""
         correlation = os.urandom(16)
-        self.send(frame(FETCH, text(topic) + text(group) + struct.pack(">I", max_records), correlation))
+        isolation = b"\x01" if committed else b""
+        self.send(frame(FETCH, text(topic) + text(group) + struct.pack(">I", max_records) + isolation, correlation))
         records = []
         while True:
             opcode, _, body = self.read()

@@ -230,6 +230,29 @@ static void error_of_a_group_stands_where_the_version_has_it(void **state)
     assert_int_equal(answer->groups.items[0].error_code, 16);
 }
 
+static void
+offsets_that_a_transaction_may_change_are_refused_to_who_asks_for_stable_ones(void **state)
+{
+    struct client *client = *state;
+    static const int32_t indexes[] = {0, 2};
+    struct kafka_offset_fetch_request *request = fetch_of(client, indexes, 2);
+    request->require_stable = true;
+    store("orders", 2, 33, "");
+    fake.offsets_later = true;
+    assert_int_equal(client_send(client, KAFKA_OFFSET_FETCH, 7, request), STATUS_OK);
+    assert_true(fake.offsets->require_stable);
+    fake.offsets->offsets[0].status = STATUS_UNSTABLE_OFFSET;
+    fake_finish_offsets(STATUS_OK);
+    const struct kafka_offset_fetch_response *answer = client_take(client, KAFKA_OFFSET_FETCH, 7);
+    const struct kafka_offset_fetch_response_partition *out =
+        answer->topics.items[0].partitions.items;
+    assert_int_equal(answer->error_code, 0);
+    assert_int_equal(out[0].error_code, 88);
+    assert_int_equal(out[0].committed_offset, -1);
+    assert_int_equal(out[1].error_code, 0);
+    assert_int_equal(out[1].committed_offset, 33);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +263,7 @@ int main(void)
         CLIENT_TEST(what_keeps_a_commit_from_the_log_is_not_available),
         CLIENT_TEST(stored_and_missing_offsets_are_answered),
         CLIENT_TEST(null_topics_ask_for_all_offsets_of_the_group),
+        CLIENT_TEST(offsets_that_a_transaction_may_change_are_refused_to_who_asks_for_stable_ones),
         CLIENT_TEST(several_groups_come_from_version_8_on),
         CLIENT_TEST(error_of_a_group_stands_where_the_version_has_it),
     };
