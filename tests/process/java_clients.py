@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -15,13 +16,21 @@ from group import PATIENCE_S, ROOT, wait_for
 
 # Small machines run several at once: little heap, and no time spent on the best code.
 JVM = ["-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
-       "-Dorg.slf4j.simpleLogger.defaultLogLevel=info", "-Dorg.slf4j.simpleLogger.showDateTime=true"]
+       "-Dorg.slf4j.simpleLogger.defaultLogLevel=info", "-Dorg.slf4j.simpleLogger.showDateTime=true",
+       "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+       # Settings by the hundred, and a line for each reconnect.
+       *[f"-Dorg.slf4j.simpleLogger.log.org.apache.kafka.{name}=error"
+         for name in ("clients.producer.ProducerConfig", "clients.consumer.ConsumerConfig", "clients.admin.AdminClientConfig",
+                      "streams.StreamsConfig", "common.config.AbstractConfig", "clients.NetworkClient",
+                      "common.utils.AppInfoParser", "common.metrics.Metrics")]]
 
 
 @functools.lru_cache(maxsize=1)
 def _build():
     if os.environ.get("MOONMQ_WITHOUT_JAVA"):
         pytest.skip("MOONMQ_WITHOUT_JAVA is set: no JDK is wanted here")
+    if os.environ.get("MOONMQ_JAVA_CLASSPATH"):
+        return os.environ["MOONMQ_JAVA_CLASSPATH"]  # another version of the clients
     if shutil.which("javac") is None:
         raise AssertionError("no JDK: scripts/deps test installs one; MOONMQ_WITHOUT_JAVA=1 leaves these tests out")
     subprocess.run([str(ROOT / "tests/java/build")], check=True, timeout=600)
@@ -44,8 +53,11 @@ class Program:
         self.reader.start()
 
     def _read(self):
-        for line in self.process.stdout:
-            self.events.append(json.loads(line))
+        with open(self.log_path.with_suffix(".events"), "w", encoding="utf-8") as kept:
+            for line in self.process.stdout:
+                self.events.append(json.loads(line))
+                kept.write(f"{time.strftime('%H:%M:%S')} {line}")
+                kept.flush()
 
     def all(self, event):
         return [each for each in list(self.events) if each["event"] == event]
@@ -80,8 +92,13 @@ class Program:
 
     def tail(self):
         log = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()[-40:]
-        events = [json.dumps(each)[:300] for each in self.events if each["event"] != "record"][-25:]
-        return "\n".join(["events:", *events, "log:", *log])
+        events = []
+        for each in [json.dumps(each)[:400] for each in list(self.events) if each["event"] != "record"]:
+            if not events or events[-1][0] != each:
+                events.append([each, 0])
+            events[-1][1] += 1
+        told = [f"{count}x {text}" for text, count in events[-25:]]
+        return "\n".join([f"{self.name}, events:", *told, "log:", *log])
 
 
 class Programs:

@@ -35,8 +35,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
  * again from the committed offsets; what is fatal to a producer gets a new one.
  *
  * <p>--from, --to, --group, --id (transactional id), --batch (100), --assign true (all partitions, without the
- * group's protocol), --until-end true (until all that is in --from now is committed; else until SIGTERM),
- * --abort-every N (each N-th transaction is aborted on purpose).
+ * group's protocol), --abort-every N (each N-th transaction is aborted on purpose). Until SIGTERM.
  */
 final class TransactionalCopy implements ConsumerRebalanceListener {
     private final Arguments arguments;
@@ -45,7 +44,6 @@ final class TransactionalCopy implements ConsumerRebalanceListener {
     private final long abortEvery;
     private KafkaConsumer<String, String> consumer;
     private KafkaProducer<String, String> producer;
-    private Map<TopicPartition, Long> ends = Map.of();
     private long transactions;
     private long copied;
 
@@ -68,7 +66,7 @@ final class TransactionalCopy implements ConsumerRebalanceListener {
         openConsumer();
         openProducer();
         Report.event("started");
-        while (!stop.asked() && !isAtEnd()) {
+        while (!stop.asked()) {
             ConsumerRecords<String, String> records = consumer.poll(Duration.ofMillis(200));
             if (!records.isEmpty()) {
                 copy(records);
@@ -87,9 +85,6 @@ final class TransactionalCopy implements ConsumerRebalanceListener {
         settings.put("auto.offset.reset", "earliest");
         settings.put("max.poll.records", arguments.get("batch", "100"));
         consumer = new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer());
-        if (arguments.has("until-end")) {
-            ends = retried("endOffsets", () -> consumer.endOffsets(partitionsOf(from)));
-        }
         if (arguments.has("assign")) {
             List<TopicPartition> all = partitionsOf(from);
             consumer.assign(all);
@@ -223,22 +218,9 @@ final class TransactionalCopy implements ConsumerRebalanceListener {
                 consumer.seek(partition, offset);
             }
         }
-        consumer.seekToBeginning(untouched);
-    }
-
-    private boolean isAtEnd() {
-        if (ends.isEmpty()) {
-            return false;
+        if (!untouched.isEmpty()) { // none would mean all
+            consumer.seekToBeginning(untouched);
         }
-        Map<TopicPartition, OffsetAndMetadata> committed =
-                retried("committed", () -> consumer.committed(ends.keySet()));
-        return ends.entrySet().stream()
-                .allMatch(
-                        end ->
-                                end.getValue() == 0
-                                        || committed.get(end.getKey()) != null
-                                                && committed.get(end.getKey()).offset()
-                                                        >= end.getValue());
     }
 
     @Override

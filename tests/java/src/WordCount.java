@@ -58,8 +58,8 @@ final class WordCount {
         settings.put("num.stream.threads", arguments.get("threads", "1"));
         settings.put("statestore.cache.max.bytes", "0");
         settings.put("consumer.auto.offset.reset", "earliest");
-        settings.put("consumer.session.timeout.ms", "10000");
-        settings.put("consumer.heartbeat.interval.ms", "1000");
+        settings.put("consumer.session.timeout.ms", "6000");
+        settings.put("consumer.heartbeat.interval.ms", "500");
         settings.put("producer.transaction.timeout.ms", "20000");
         settings.put("replication.factor", "-1");
         return settings;
