@@ -296,7 +296,11 @@ static void expire_offsets(void *context, const struct offset_group *group)
     if (is_in_use(expiry, id, &record) || !is_old(expiry, record.state_timestamp_ms)) return;
     for (uint32_t i = 0; i < group->count; i++) {
         const struct offset_entry *entry = &group->entries[i];
-        if (!is_old(expiry, entry->commit_timestamp_ms)) continue;
+        const struct offset_key key = {id, entry_topic(entry), entry->partition};
+        if (!is_old(expiry, entry->commit_timestamp_ms) ||
+            offsets_table_is_pending(expiry->state->offsets, &key)) {
+            continue;
+        }
         remove_offset(expiry->removal, id, entry_topic(entry), entry->partition);
     }
 }

@@ -1,10 +1,10 @@
 """Consumer groups of real clients: members share a topic, leave, die; a failover moves nobody."""
 import collections
+import subprocess
 import threading
-import time
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 import clients
 from group import wait_for
@@ -22,7 +22,6 @@ class Member:
         self.read = collections.Counter()
         self.commit_errors = []
         self.stopping = threading.Event()
-        self.frozen = threading.Event()
         self.consumer = Consumer({
             "bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False,
             "auto.offset.reset": "earliest", "session.timeout.ms": SESSION_S * 1000,
@@ -89,6 +88,52 @@ def test_members_share_a_topic_and_one_that_leaves_gives_its_part_back(single, j
     wait_for(lambda: all_assigned([first, second], 4), "two share")
     second.leave()
     wait_for(lambda: len(first.now) == 4, "the other has all again")
+
+
+def test_a_member_that_dies_loses_its_part_when_its_session_ends(single, join):
+    clients.create_topic(single.bootstrap, "shared", 4)
+    first = join(single.bootstrap, "readers", "shared")
+    wait_for(lambda: len(first.now) == 4, "one member has all")
+    with subprocess.Popen(
+            ["kcat", "-b", single.bootstrap, "-q", "-X", f"session.timeout.ms={SESSION_S * 1000}",
+             "-X", "heartbeat.interval.ms=300", "-G", "readers", "shared"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other:
+        wait_for(lambda: len(first.now) == 2, "kcat has its part")
+        other.kill()
+    wait_for(lambda: len(first.now) == 4, "what kcat had is given to the one that lives")
+
+
+def test_kcat_reads_as_the_only_member(single):
+    values = [f"v{i}".encode() for i in range(100)]
+    clients.create_topic(single.bootstrap, "shared", 4)
+    for partition in range(4):
+        clients.produce(single.bootstrap, "shared", values[partition::4], partition=partition)
+    read = clients.kcat(single.bootstrap, "-q", "-X", "auto.offset.reset=earliest", "-c", 100,
+                        "-G", "readers", "shared")
+    assert sorted(read.split()) == sorted(values)
+
+
+def test_a_static_member_comes_back_without_a_rebalance(single, join):
+    clients.create_topic(single.bootstrap, "shared", 4)
+    first = join(single.bootstrap, "readers", "shared", **{"group.instance.id": "one"})
+    wait_for(lambda: len(first.now) == 4, "one member has all")
+    second = join(single.bootstrap, "readers", "shared", **{"group.instance.id": "two"})
+    wait_for(lambda: all_assigned([first, second], 4), "two share")
+    part, count = second.now, len(first.assignments)
+    second.leave()
+    back = join(single.bootstrap, "readers", "shared", **{"group.instance.id": "two"})
+    wait_for(lambda: back.now == part, "the second has its part again")
+    assert len(first.assignments) == count
+
+
+def test_groups_are_listed_with_their_members(single, join):
+    clients.create_topic(single.bootstrap, "shared", 2)
+    member = join(single.bootstrap, "readers", "shared", **{"client.id": "me"})
+    wait_for(lambda: len(member.now) == 2, "one member has all")
+    listed = clients.admin(single.bootstrap).list_groups(timeout=30)
+    assert [(group.id, group.state, group.protocol_type) for group in listed] == [
+        ("readers", "Stable", "consumer")]
+    assert [(m.client_id, m.client_host[:1]) for m in listed[0].members] == [("me", "/")]
 
 
 def test_a_leader_that_dies_costs_no_rebalance(group3, join):
