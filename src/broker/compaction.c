@@ -16,6 +16,7 @@
 #include "log/compaction.h"
 
 #define RETRY_AFTER_US INT64_C(300000000)
+#define ROLLED_US      1000000 /* by then a segment that was closed is at rest */
 
 /* Outlives the broker while a pass is under way: the store tells its end. */
 struct compaction_keeper {
@@ -85,7 +86,9 @@ static void look_at_partition(struct broker *broker, struct partition *partition
 {
     const struct topic_settings *settings = &partition->topic->settings;
     if (!partition_may_be_cleaned(partition, loop_now_us(broker->loop))) return;
-    partition_log_roll_before(partition->log, earlier_ms(now_ms, settings->log.segment_ms));
+    if (partition_log_roll_before(partition->log, earlier_ms(now_ms, settings->log.segment_ms))) {
+        timer_start(broker->compaction->timer, ROLLED_US);
+    }
     struct candidate candidate = {.partition = partition,
                                   .limit_offset = compaction_limit(partition),
                                   .settled_before_ms = INT64_MAX};

@@ -383,15 +383,16 @@ enum status partition_log_compact(struct partition_log *log, struct log_compacti
     return STATUS_OK;
 }
 
-void partition_log_roll_before(struct partition_log *log, int64_t first_timestamp_ms)
+bool partition_log_roll_before(struct partition_log *log, int64_t first_timestamp_ms)
 {
     const struct segment *last = log_last_segment(log);
     log_store_adopt(log->store);
     if (log->failed || log->busy || log->dropped || last == NULL || last->sealed ||
         !last->created || last->bytes == 0 || log->durable != log->log_end ||
         last->first_timestamp_ms < 0 || last->first_timestamp_ms >= first_timestamp_ms) {
-        return;
+        return false;
     }
     log_roll(log);
     log_mark_dirty(log);
+    return true;
 }

@@ -71,6 +71,7 @@ enum status partition_log_compact(struct partition_log *log, struct log_compacti
 
 /* Begins a new segment if the last one's first record is older, so that compaction can get at it:
  * an idle log has no append to do so. */
-void partition_log_roll_before(struct partition_log *log, int64_t first_timestamp_ms);
+/* True: it did. */
+bool partition_log_roll_before(struct partition_log *log, int64_t first_timestamp_ms);
 
 #endif

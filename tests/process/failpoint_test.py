@@ -5,6 +5,7 @@ One group serves all cases. In each, a follower is started with a failpoint, liv
 started again without.
 """
 import subprocess
+import time
 
 import pytest
 
@@ -78,6 +79,18 @@ class Scene:
         self.group.wait_leader(among=others)
         self.write(5)
 
+    def write_keyed(self):
+        """Segments of a compacted topic, for the victim's slow tick to find."""
+        topic = f"keyed.{self.action}.{self.name}"
+        clients.create_topic(self.group.bootstrap, topic, 1, {"cleanup.policy": "compact", "segment.ms": "1000",
+                                                              "min.cleanable.dirty.ratio": "0.01",
+                                                              "min.compaction.lag.ms": "30000"})
+        producer = clients.Producer({"bootstrap.servers": self.group.bootstrap, "acks": "all", **clients.FAST})
+        now_ms = int(time.time() * 1000)
+        for step in range(4):
+            producer.produce(topic, b"%d" % step, b"key", partition=0, timestamp=now_ms - 20000 + step * 2000)
+            assert producer.flush(30) == 0
+
     def prepare(self):
         """What the failpoint needs before; the victim is down then. The setting of its environment."""
         leader = self.group.wait_all_in_sync()
@@ -86,6 +99,8 @@ class Scene:
         if self.name.startswith("truncate."):
             self.diverge()
             return setting
+        if self.name.startswith("compaction."):
+            self.write_keyed()
         assert self.victim.terminate() == 0
         if self.name == "raft.snapshot_install":
             one, other = self.group.others(self.victim)

@@ -1,0 +1,93 @@
+"""A compacted topic keeps the newest value of each key on every replica; DeleteRecords takes effect everywhere."""
+import struct
+import time
+
+import clients
+import kafka_wire
+from group import wait_for
+from history import FAST
+
+KEYS = 20
+ROUNDS = 5
+# The slow tick comes every 30 s; a pass follows it.
+PASS_PATIENCE_S = 120
+
+
+def write_keyed(group, topic):
+    """Rounds whose timestamps lie seconds apart, so that each begins a segment. The newest value of each key."""
+    producer = clients.Producer({"bootstrap.servers": group.bootstrap, "acks": "all", **FAST})
+    begin_ms, newest = int(time.time() * 1000) - 60000, {}
+    for step in range(ROUNDS):
+        for key in range(KEYS):
+            value = b"" if step == ROUNDS - 1 and key == 0 else b"%d of %d" % (step, key)
+            producer.produce(topic, value, b"%d" % key, timestamp=begin_ms + step * 5000)
+            newest[b"%d" % key] = value
+        assert producer.flush(30) == 0
+    return newest
+
+
+def read_keyed(group, topic):
+    consumer = clients.Consumer({"bootstrap.servers": group.bootstrap, "group.id": "reader",
+                                 "enable.auto.commit": False, **FAST})
+    place = clients.TopicPartition(topic, 0)
+    low, high = consumer.get_watermark_offsets(place, timeout=30)
+    place.offset = low
+    consumer.assign([place])
+    found = {}
+    while consumer.position([place])[0].offset < high:
+        message = consumer.poll(30)
+        assert message is not None and message.error() is None, message and message.error()
+        found[message.key()] = message.value()
+        if message.offset() == high - 1:
+            break
+    consumer.close()
+    return found
+
+
+def passes(broker):
+    return broker.metrics().get("moonmq_compaction_passes_total", 0)
+
+
+def test_every_replica_keeps_the_newest_value_of_each_key(new_group):
+    group = new_group().start()
+    group.wait_all_in_sync()
+    clients.create_topic(group.bootstrap, "keyed", 1, {"cleanup.policy": "compact", "segment.ms": "1000",
+                                                       "min.cleanable.dirty.ratio": "0.01"})
+    newest = write_keyed(group, "keyed")
+    wait_for(lambda: all(passes(broker) > 0 for broker in group.brokers), "a pass on every replica", PASS_PATIENCE_S)
+    for broker in group.brokers:
+        samples = broker.metrics()
+        assert samples["moonmq_compaction_written_bytes_total"] < samples["moonmq_compaction_read_bytes_total"]
+    assert read_keyed(group, "keyed") == newest
+    group.wait_leader().kill()
+    group.wait_leader()
+    assert read_keyed(group, "keyed") == newest
+    # From the files alone: what was in memory is gone.
+    for broker in group.brokers:
+        broker.kill()
+    for broker in group.brokers:
+        broker.start()
+    group.wait_all_in_sync()
+    assert read_keyed(group, "keyed") == newest
+
+
+def delete_records(broker, topic, offset):
+    body = struct.pack(">i", 1) + kafka_wire.text(topic) + struct.pack(">iiqi", 1, 0, offset, 30000)
+    with kafka_wire.Connection(broker) as connection:
+        answer = connection.ask(21, 1, body)
+    low, error = struct.unpack(">qh", answer[-10:])
+    return low, error
+
+
+def test_deleted_records_stay_deleted_after_a_failover(new_group):
+    group = new_group().start()
+    leader = group.wait_all_in_sync()
+    clients.create_topic(group.bootstrap, "shrinking", 1)
+    clients.produce(group.bootstrap, "shrinking", [b"%d" % i for i in range(10)])
+    assert delete_records(leader, "shrinking", 7) == (7, 0)
+    assert delete_records(leader, "shrinking", 99)[1] == 1
+    leader.kill()
+    group.wait_leader()
+    consumer = clients.Consumer({"bootstrap.servers": group.bootstrap, "group.id": "reader", **FAST})
+    assert consumer.get_watermark_offsets(clients.TopicPartition("shrinking", 0), timeout=30) == (7, 10)
+    consumer.close()
