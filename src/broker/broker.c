@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "broker/group_coordinator_state.h"
+#include "broker/modern_coordinator_state.h"
 #include "broker/partition_change.h"
 #include "broker/partition_state.h"
 #include "log/compaction.h"
@@ -45,6 +46,7 @@ void broker_settings_default(struct broker_settings *settings)
         .offsets_retention_ms = INT64_C(604800000),
     };
     consumer_group_limits_default(&settings->groups);
+    modern_group_options_default(&settings->modern_groups);
 }
 
 struct broker *broker_new(const struct broker_options *options)
@@ -60,6 +62,7 @@ struct broker *broker_new(const struct broker_options *options)
     random_seed(&broker->random, options->random_seed);
     deadlines_init(&broker->deadlines, broker->loop, broker);
     broker->groups = group_coordinator_new();
+    broker->modern = modern_coordinator_new();
     catalog_init(&broker->catalog);
     broker->transactions = transactions_new(broker);
     const struct log_store_options store = {
@@ -106,6 +109,7 @@ void broker_free(struct broker *broker)
     record_deletions_free(broker);
     transactions_free(broker);
     group_coordinator_free(broker);
+    modern_coordinator_free(broker);
     catalog_deinit(broker);
     partition_changes_free(broker);
     deadlines_deinit(&broker->deadlines);
@@ -216,7 +220,8 @@ uint64_t broker_internal_state_hash(struct broker *broker, const struct partitio
         return transaction_table_hash(partition->internal->transactions);
     }
     return offsets_table_hash(partition->internal->offsets) +
-           consumer_group_table_hash(partition->internal->groups);
+           consumer_group_table_hash(partition->internal->groups) +
+           modern_group_table_hash(partition->internal->modern);
 }
 
 enum status broker_check_serving(struct broker *broker)
@@ -369,6 +374,7 @@ void broker_demoted(struct broker *broker)
     record_deletions_fail_all(broker);
     offsets_fail_all(broker);
     group_coordinator_demoted(broker);
+    modern_coordinator_demoted(broker);
     admin_fail_all(broker);
     broker->stepping_down = false;
 }

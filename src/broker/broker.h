@@ -14,6 +14,7 @@
 #include "broker/catalog.h"
 #include "broker/consumer_group.h"
 #include "broker/group_port.h"
+#include "broker/modern_group.h"
 #include "broker/partition.h"
 #include "broker/produce.h"
 #include "io/executor.h"
@@ -36,8 +37,9 @@ struct broker_settings {
     int64_t transactional_id_expiration_ms; /* transactional.id.expiration.ms */
     int64_t producer_id_expiration_ms;      /* producer.id.expiration.ms */
     struct consumer_group_limits groups;
-    uint32_t offset_metadata_bytes_max; /* 4096; at most OFFSET_METADATA_BYTES_LIMIT */
-    int64_t offsets_retention_ms;       /* of groups without members; 7 days */
+    struct modern_group_options modern_groups; /* those of the new protocol (KIP-848) */
+    uint32_t offset_metadata_bytes_max;        /* 4096; at most OFFSET_METADATA_BYTES_LIMIT */
+    int64_t offsets_retention_ms;              /* of groups without members; 7 days */
 };
 void broker_settings_default(struct broker_settings *settings);
 

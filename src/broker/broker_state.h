@@ -89,6 +89,9 @@ struct broker {
     /* group_coordinator.c */
     struct group_coordinator *groups;
 
+    /* modern_coordinator.c */
+    struct modern_coordinator *modern;
+
     struct transactions *transactions; /* transactions.c */
 
     /* leader_wait.c */

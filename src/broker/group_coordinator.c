@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "broker/group_coordinator_state.h"
+#include "broker/modern_coordinator_state.h"
 
 /* What of a client's name goes into the id of its member. */
 #define ID_PREFIX_BYTES_MAX 200
@@ -77,6 +78,12 @@ static bool is_on_record(const struct live_group *live)
         return generation == 0;
     }
     return record.generation == generation && record.member_count == 0;
+}
+
+bool group_coordinator_has_members(struct broker *broker, struct slice id)
+{
+    const struct live_group *live = group_coordinator_find(broker, id);
+    return live != NULL && consumer_group_state(live->group) != CONSUMER_GROUP_EMPTY;
 }
 
 void group_coordinator_forget(struct broker *broker, struct slice id)
@@ -268,6 +275,7 @@ void group_coordinator_applied(struct partition *partition)
     internal->groups_epoch = broker->leading_epoch;
     struct restoring restoring = {broker};
     consumer_group_table_each(internal->groups, restore_group, &restoring);
+    modern_coordinator_restore(partition);
 }
 
 void group_coordinator_serving_began(struct broker *broker)
@@ -352,7 +360,8 @@ static enum status find_for_join(struct broker *broker, struct slice id,
 {
     struct group_coordinator *coordinator = broker->groups;
     if (id.bytes == 0) return STATUS_INVALID_GROUP;
-    enum status status = find_group(broker, id, out);
+    enum status status = modern_coordinator_yield(broker, id);
+    if (status == STATUS_OK) status = find_group(broker, id, out);
     if (status == STATUS_OK && coordinator->bytes > LIVE_GROUPS_BYTES_MAX &&
         join->member_id.bytes == 0) {
         settle(*out);
@@ -476,7 +485,10 @@ enum status group_coordinator_check_commit(struct broker *broker, struct slice g
 {
     struct live_group *live = NULL;
     struct partition *partition;
-    enum status status = find_group(broker, group, &live);
+    enum status status =
+        modern_coordinator_check_commit(broker, group, who->member_id, who->generation);
+    if (status != STATUS_NOT_FOUND) return status;
+    status = find_group(broker, group, &live);
     if (status == STATUS_UNKNOWN_GROUP) {
         /* Not there: a consumer that assigns itself makes it. Only offsets: a group without
          * members. */

@@ -14,6 +14,7 @@
 #define MOONMQ_BROKER_GROUP_COORDINATOR_H
 
 #include "broker/consumer_group.h"
+#include "broker/modern_group.h"
 #include "broker/offsets.h"
 
 struct broker;
@@ -59,9 +60,11 @@ struct group_description {
     enum consumer_group_state state;
     struct slice protocol_type;
     const struct consumer_group *group; /* for members and protocol; NULL: it has none */
+    const struct modern_group *modern; /* of the new protocol (KIP-848), as replicated; else NULL */
 };
 typedef void (*group_description_fn)(void *context, const struct group_description *group);
-/* UNKNOWN_GROUP: neither members nor record nor committed offsets. */
+/* A classic group. UNKNOWN_GROUP: neither members nor record nor committed offsets, or a group of
+ * the new protocol. */
 enum status broker_describe_group(struct broker *broker, struct slice group,
                                   group_description_fn each, void *context);
 /* Every group, or NOT_READY while some are not known yet. */

@@ -43,6 +43,8 @@ enum status group_coordinator_check_commit(struct broker *broker, struct slice g
 enum status group_coordinator_partition(struct broker *broker, struct slice group,
                                         struct partition **out);
 struct live_group *group_coordinator_find(struct broker *broker, struct slice group);
+/* Does the id belong to a classic group with members? */
+bool group_coordinator_has_members(struct broker *broker, struct slice group);
 /* A group without members is being removed: only its record counts from here on. */
 void group_coordinator_forget(struct broker *broker, struct slice group);
 

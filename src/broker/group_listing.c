@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "broker/group_coordinator_state.h"
+#include "broker/modern_coordinator_state.h"
 
 static void give_live(const struct live_group *live, group_description_fn each, void *context)
 {
@@ -26,6 +27,17 @@ static void give_empty(struct slice id, struct slice protocol_type, group_descri
 
 static const struct slice no_type = {(const uint8_t *)"", 0};
 
+static void give_modern(const struct modern_group *group, group_description_fn each, void *context)
+{
+    const struct group_description description = {
+        .id = modern_group_id(group),
+        .state = CONSUMER_GROUP_EMPTY,
+        .protocol_type = {(const uint8_t *)"consumer", strlen("consumer")},
+        .modern = group,
+    };
+    each(context, &description);
+}
+
 enum status broker_describe_group(struct broker *broker, struct slice id, group_description_fn each,
                                   void *context)
 {
@@ -36,6 +48,8 @@ enum status broker_describe_group(struct broker *broker, struct slice id, group_
     const struct live_group *live = group_coordinator_find(broker, id);
     if (live != NULL) {
         give_live(live, each, context);
+    } else if (modern_coordinator_find(broker, id) != NULL) {
+        return STATUS_UNKNOWN_GROUP;
     } else if (consumer_group_table_find(partition->internal->groups, id, &record)) {
         give_empty(id, record.protocol_type, each, context);
     } else if (offsets_table_group(partition->internal->offsets, id).count > 0) {
@@ -56,7 +70,10 @@ struct listing {
 static void list_recorded(void *context, struct slice id, struct group_record *record)
 {
     struct listing *listing = context;
-    if (group_coordinator_find(listing->broker, id) != NULL) return;
+    if (group_coordinator_find(listing->broker, id) != NULL ||
+        modern_group_table_find(listing->state->modern, id) != NULL) {
+        return;
+    }
     give_empty(id, record->protocol_type, listing->each, listing->context);
 }
 
@@ -66,10 +83,19 @@ static void list_offsets_only(void *context, const struct offset_group *group)
     struct slice id = {(const uint8_t *)group->id, group->id_bytes};
     struct group_record record;
     if (group_coordinator_find(listing->broker, id) != NULL ||
+        modern_group_table_find(listing->state->modern, id) != NULL ||
         consumer_group_table_find(listing->state->groups, id, &record)) {
         return;
     }
     give_empty(id, no_type, listing->each, listing->context);
+}
+
+/* One whose id a classic group has taken is on its way out. */
+static void list_modern(void *context, const struct modern_group *group)
+{
+    struct listing *listing = context;
+    if (group_coordinator_find(listing->broker, modern_group_id(group)) != NULL) return;
+    give_modern(group, listing->each, listing->context);
 }
 
 enum status broker_list_groups(struct broker *broker, group_description_fn each, void *context)
@@ -89,6 +115,7 @@ enum status broker_list_groups(struct broker *broker, group_description_fn each,
         struct listing listing = {broker, topic->partitions[i]->internal, each, context};
         consumer_group_table_each(listing.state->groups, list_recorded, &listing);
         offsets_table_each(listing.state->offsets, list_offsets_only, &listing);
+        modern_group_table_each(listing.state->modern, list_modern, &listing);
     }
     return STATUS_OK;
 }

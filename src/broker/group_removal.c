@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "broker/group_coordinator_state.h"
+#include "broker/modern_coordinator_state.h"
 
 #define TOMBSTONE_BATCH_BYTES 524288
 /* Of one partition in one look at its ages; the rest is the next one's. */
@@ -134,6 +135,22 @@ static void remove_group(struct group_removal *removal, struct slice group)
     removal_add(removal, &key);
 }
 
+/* A group of the new protocol, without members. */
+static void remove_modern_group(struct group_removal *removal, struct slice group)
+{
+    struct modern_records records = {0};
+    modern_coordinator_forget(removal->broker, group, &records);
+    for (uint32_t i = 0; i < records.count; i++) {
+        struct buffer key;
+        struct slice bytes, none;
+        modern_records_get(&records, i, &bytes, &none);
+        buffer_init(&key, 0);
+        buffer_put(&key, bytes.data, bytes.bytes);
+        removal_add(removal, &key);
+    }
+    modern_records_deinit(&records);
+}
+
 /* Takes the removal; its `done` comes exactly once, maybe at once. */
 static void removal_send(struct group_removal *removal)
 {
@@ -171,8 +188,7 @@ static struct slice entry_topic(const struct offset_entry *entry)
 
 static bool has_members(struct broker *broker, struct slice id)
 {
-    const struct live_group *live = group_coordinator_find(broker, id);
-    return live != NULL && consumer_group_state(live->group) != CONSUMER_GROUP_EMPTY;
+    return group_coordinator_has_members(broker, id) || modern_coordinator_has_members(broker, id);
 }
 
 static enum status check_removable(struct broker *broker, struct slice id,
@@ -185,6 +201,7 @@ static enum status check_removable(struct broker *broker, struct slice id,
     const struct internal_state *state = (*partition)->internal;
     if (has_members(broker, id)) return STATUS_GROUP_NOT_EMPTY;
     bool there = group_coordinator_find(broker, id) != NULL ||
+                 modern_coordinator_find(broker, id) != NULL ||
                  consumer_group_table_find(state->groups, id, &record) ||
                  offsets_table_group(state->offsets, id).count > 0;
     return there ? STATUS_OK : STATUS_UNKNOWN_GROUP;
@@ -208,6 +225,7 @@ void broker_delete_group(struct broker *broker, struct slice id, int64_t timeout
         remove_offset(removal, id, entry_topic(&group.entries[i]), group.entries[i].partition);
     remove_group(removal, id);
     group_coordinator_forget(broker, id);
+    remove_modern_group(removal, id);
     removal_send(removal);
 }
 
@@ -230,10 +248,19 @@ static enum status check_offsets_removable(struct broker *broker,
 {
     enum status status = check_removable(broker, request->group, partition);
     if (status != STATUS_GROUP_NOT_EMPTY) return status;
+    if (modern_coordinator_has_members(broker, request->group)) return STATUS_OK;
     const struct live_group *live = group_coordinator_find(broker, request->group);
     struct slice type = consumer_group_protocol_type(live->group);
     bool readable = type.bytes == strlen("consumer") && memcmp(type.data, "consumer", 8) == 0;
     return readable ? STATUS_OK : STATUS_GROUP_NOT_EMPTY;
+}
+
+static bool is_subscribed(struct broker *broker, struct slice group, struct slice topic)
+{
+    const struct live_group *live = group_coordinator_find(broker, group);
+    const struct modern_group *modern = modern_coordinator_find(broker, group);
+    return (live != NULL && consumer_group_reads_topic(live->group, topic)) ||
+           (modern != NULL && modern_group_subscribes(modern, topic));
 }
 
 void broker_delete_offsets(struct broker *broker, struct offsets_request *request)
@@ -248,12 +275,11 @@ void broker_delete_offsets(struct broker *broker, struct offsets_request *reques
         offsets_removed(request, status, &error);
         return;
     }
-    const struct live_group *live = group_coordinator_find(broker, request->group);
     struct group_removal *removal = removal_new(broker, partition, offsets_removed, request);
     removal->timeout_us = request->timeout_us;
     for (uint32_t i = 0; i < request->offset_count; i++) {
         struct committed_offset *offset = &request->offsets[i];
-        if (live != NULL && consumer_group_reads_topic(live->group, offset->topic)) {
+        if (is_subscribed(broker, request->group, offset->topic)) {
             offset->status = STATUS_GROUP_SUBSCRIBED;
         } else if (offsets_table_find(partition->internal->offsets, request->group, offset->topic,
                                       offset->partition) != NULL) {
@@ -283,6 +309,7 @@ static bool is_in_use(const struct expiry *expiry, struct slice id,
 {
     const struct live_group *live = group_coordinator_find(expiry->broker, id);
     if (live != NULL && !consumer_group_is_idle(live->group)) return true;
+    if (modern_coordinator_is_in_use(expiry->broker, id)) return true;
     return record->member_count > 0 || offsets_group_is_committing(expiry->broker, id);
 }
 
@@ -316,6 +343,17 @@ static void expire_group(void *context, struct slice id, struct group_record *re
     group_coordinator_forget(expiry->broker, id);
 }
 
+static void expire_modern_group(void *context, const struct modern_group *group)
+{
+    struct expiry *expiry = context;
+    struct slice id = modern_group_id(group);
+    struct group_record record = {0};
+    if (expiry->removal->batch_count >= EXPIRE_BATCHES_MAX || is_in_use(expiry, id, &record))
+        return;
+    if (offsets_table_group(expiry->state->offsets, id).count > 0) return;
+    remove_modern_group(expiry->removal, id);
+}
+
 static void expire_partition(struct broker *broker, struct partition *partition)
 {
     const struct internal_state *state = partition->internal;
@@ -327,6 +365,7 @@ static void expire_partition(struct broker *broker, struct partition *partition)
     expiry.removal = removal_new(broker, partition, NULL, NULL);
     offsets_table_each(state->offsets, expire_offsets, &expiry);
     consumer_group_table_each(state->groups, expire_group, &expiry);
+    modern_group_table_each(state->modern, expire_modern_group, &expiry);
     removal_send(expiry.removal);
 }
 

@@ -86,6 +86,7 @@ struct internal_state *internal_state_new(struct partition *partition)
     if (strcmp(partition->topic->name, CONSUMER_OFFSETS_TOPIC) == 0) {
         state->offsets = offsets_table_new();
         state->groups = consumer_group_table_new();
+        state->modern = modern_group_table_new();
     } else {
         state->transactions = transaction_table_new();
     }
@@ -99,6 +100,7 @@ static void state_free(struct internal_state *state)
     offsets_table_free(state->offsets);
     transaction_table_free(state->transactions);
     consumer_group_table_free(state->groups);
+    modern_group_table_free(state->modern);
     free(state);
 }
 
@@ -124,7 +126,9 @@ enum status internal_state_apply_batch(struct internal_state *state, const uint8
     }
     enum status status = offsets_table_apply_batch(state->offsets, data, bytes, error);
     if (status != STATUS_OK) return status;
-    return consumer_group_table_apply_batch(state->groups, data, bytes, error);
+    status = consumer_group_table_apply_batch(state->groups, data, bytes, error);
+    if (status != STATUS_OK) return status;
+    return modern_group_table_apply_batch(state->modern, data, bytes, error);
 }
 
 static enum status apply_pieces(struct internal_state *state, struct error *error)
@@ -241,6 +245,7 @@ void internal_state_reset(struct internal_state *state, int64_t offset)
     if (state->offsets != NULL) offsets_table_clear(state->offsets);
     if (state->transactions != NULL) transaction_table_clear(state->transactions);
     if (state->groups != NULL) consumer_group_table_clear(state->groups);
+    if (state->modern != NULL) modern_group_table_clear(state->modern);
     state->applied = offset;
     state->failed = false;
     state->discard = state->reading;

@@ -7,6 +7,7 @@
 #define MOONMQ_BROKER_INTERNAL_TOPICS_H
 
 #include "broker/consumer_group_table.h"
+#include "broker/modern_group_table.h"
 #include "broker/offsets_table.h"
 #include "broker/partition.h"
 #include "broker/topic_config.h"
@@ -31,6 +32,7 @@ struct internal_state {
     struct transaction_table *transactions; /* NULL: not __transaction_state */
     int32_t taken_up_epoch;              /* whose leader serves its transactional ids; -1: none */
     struct consumer_group_table *groups; /* as `offsets` */
+    struct modern_group_table *modern;   /* as `offsets` */
     int32_t groups_epoch;                /* in which leadership they came to life; -1: none */
     int64_t uncertain_end;               /* writes that were answered as failed lie below it */
     struct log_read read;

@@ -395,6 +395,31 @@ uint32_t modern_group_member_count(const struct modern_group *group)
     return group->member_count;
 }
 
+static size_t member_bytes(const struct modern_member *member)
+{
+    const struct modern_member_settings *settings = &member->settings;
+    size_t partitions =
+        (size_t)member->assigned.capacity + member->revoking.capacity + member->target.capacity;
+    size_t bytes = sizeof(*member) + partitions * sizeof(struct partition_id);
+    bytes += settings->instance_id.bytes + settings->rack_id.bytes + settings->client_id.bytes +
+             settings->client_host.bytes + settings->regex.bytes + settings->assignor.bytes +
+             settings->classic.bytes;
+    for (uint32_t i = 0; i < settings->name_count; i++)
+        bytes += sizeof(struct slice) + settings->names[i].bytes;
+    return bytes;
+}
+
+size_t modern_group_bytes(const struct modern_group *group)
+{
+    size_t bytes = sizeof(*group) + group->id.bytes;
+    for (uint32_t i = 0; i < group->member_count; i++)
+        bytes += member_bytes(group->members[i]);
+    for (uint32_t i = 0; i < group->regex_count; i++)
+        bytes +=
+            sizeof(struct topic_pattern *) + group->regexes[i].name_count * sizeof(struct slice);
+    return bytes;
+}
+
 struct modern_member_view modern_group_member(const struct modern_group *group, uint32_t index)
 {
     ASSERT(index < group->member_count);

@@ -24,6 +24,9 @@
 #define MODERN_EPOCH_LEAVE        (-1)
 #define MODERN_EPOCH_LEAVE_STATIC (-2) /* keeps its seat until the session ends */
 #define MODERN_NAMES_MAX          10000
+#define MODERN_GROUP_MEMBERS_MAX  10000 /* whatever the options say */
+#define MODERN_GROUP_MEMBERS_MAX  10000 /* whatever the options say */
+#define MODERN_GROUP_MEMBERS_MAX  10000 /* whatever the options say */
 
 struct modern_group;
 
@@ -140,6 +143,8 @@ struct modern_member_view {
     const struct partition_set *assigned, *revoking, *target;
 };
 uint32_t modern_group_member_count(const struct modern_group *group);
+/* About what it takes of memory. */
+size_t modern_group_bytes(const struct modern_group *group);
 /* Ascending by id; until the group changes. */
 struct modern_member_view modern_group_member(const struct modern_group *group, uint32_t index);
 

@@ -326,21 +326,34 @@ void modern_records_clear(struct modern_records *records)
     buffer_clear(&records->bytes);
 }
 
-void modern_records_add(struct modern_records *records, const struct modern_record *record)
+static void add_place(struct modern_records *records, const struct modern_record_place *place)
 {
-    struct buffer *bytes = &records->bytes;
     if (records->count == records->capacity) {
         records->capacity = records->capacity == 0 ? 8 : records->capacity * 2;
         records->places =
             memory_resize(records->places, records->capacity, sizeof(*records->places));
     }
+    records->places[records->count++] = *place;
+}
+
+void modern_records_add_tombstone(struct modern_records *records, struct slice key)
+{
+    const struct modern_record_place place = {
+        .key_at = records->bytes.bytes, .key_bytes = key.bytes, .tombstone = true};
+    buffer_put(&records->bytes, key.data, key.bytes);
+    add_place(records, &place);
+}
+
+void modern_records_add(struct modern_records *records, const struct modern_record *record)
+{
+    struct buffer *bytes = &records->bytes;
     struct modern_record_place place = {.key_at = bytes->bytes, .tombstone = record->tombstone};
     modern_record_encode_key(bytes, record);
     place.value_at = bytes->bytes;
     place.key_bytes = place.value_at - place.key_at;
     if (!record->tombstone) modern_record_encode_value(bytes, record);
     place.value_bytes = bytes->bytes - place.value_at;
-    records->places[records->count++] = place;
+    add_place(records, &place);
 }
 
 void modern_records_get(const struct modern_records *records, uint32_t index, struct slice *key,

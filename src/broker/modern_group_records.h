@@ -73,6 +73,8 @@ struct modern_records {
 void modern_records_deinit(struct modern_records *records);
 void modern_records_clear(struct modern_records *records);
 void modern_records_add(struct modern_records *records, const struct modern_record *record);
+/* A tombstone for a key of another type. */
+void modern_records_add_tombstone(struct modern_records *records, struct slice key);
 /* Until the next record is added; a tombstone's value has data NULL. */
 void modern_records_get(const struct modern_records *records, uint32_t index, struct slice *key,
                         struct slice *value);

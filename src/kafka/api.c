@@ -227,6 +227,19 @@ static const struct kafka_api table[] = {
      .version_max = 2,
      .kind = KAFKA_KIND_ANY,
      .handle = list_transactions_handle},
+    {.key = KAFKA_CONSUMER_GROUP_HEARTBEAT,
+     .version_min = 0,
+     .version_max = 1,
+     .kind = KAFKA_KIND_COORDINATOR,
+     .waits_until_ready = true,
+     .handle = consumer_group_heartbeat_handle,
+     .cancel = consumer_group_heartbeat_cancel},
+    {.key = KAFKA_CONSUMER_GROUP_DESCRIBE,
+     .version_min = 0,
+     .version_max = 1,
+     .kind = KAFKA_KIND_COORDINATOR,
+     .waits_until_ready = true,
+     .handle = consumer_group_describe_handle},
 };
 
 const struct kafka_api *kafka_api_table(size_t *count)

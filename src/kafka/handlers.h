@@ -44,6 +44,9 @@ void incremental_alter_configs_refuse(struct kafka_request *request, enum status
 void describe_producers_handle(struct kafka_request *request);
 void write_txn_markers_handle(struct kafka_request *request);
 void describe_cluster_handle(struct kafka_request *request);
+void consumer_group_heartbeat_handle(struct kafka_request *request);
+bool consumer_group_heartbeat_cancel(struct kafka_request *request);
+void consumer_group_describe_handle(struct kafka_request *request);
 void add_partitions_to_txn_handle(struct kafka_request *request);
 void add_offsets_to_txn_handle(struct kafka_request *request);
 void end_txn_handle(struct kafka_request *request);

@@ -8,6 +8,7 @@
 #include "kafka/handlers.h"
 
 #define TYPE_CLASSIC "classic"
+#define TYPE_MODERN  "consumer"
 
 struct listing {
     struct kafka_request *request;
@@ -27,12 +28,11 @@ static bool is_in(const struct slice *names, int32_t count, struct slice name)
     return false;
 }
 
-static bool is_wanted(const struct kafka_request *request, struct slice state)
+static bool is_wanted(const struct kafka_request *request, struct slice state, struct slice type)
 {
     const struct kafka_list_groups_request *message = KAFKA_MESSAGE(request, list_groups);
     return is_in(message->states_filter.items, message->states_filter.count, state) &&
-           is_in(message->types_filter.items, message->types_filter.count,
-                 kafka_text(TYPE_CLASSIC));
+           is_in(message->types_filter.items, message->types_filter.count, type);
 }
 
 /* How many there are is known at the end only: the list doubles, in the arena. */
@@ -54,13 +54,16 @@ static void put_group(void *context, const struct group_description *group)
 {
     struct listing *listing = context;
     struct arena *arena = &listing->request->arena;
-    struct slice state = kafka_group_state_text(group->state);
-    if (!is_wanted(listing->request, state) || !make_room(listing)) return;
+    const struct modern_group *modern = group->modern;
+    struct slice type = kafka_text(modern != NULL ? TYPE_MODERN : TYPE_CLASSIC);
+    struct slice state = modern != NULL ? kafka_text(modern_group_state_name(modern))
+                                        : kafka_group_state_text(group->state);
+    if (!is_wanted(listing->request, state, type) || !make_room(listing)) return;
     listing->groups[listing->count++] = (struct kafka_list_groups_response_group){
         .group_id = arena_copy(arena, group->id),
         .protocol_type = arena_copy(arena, group->protocol_type),
         .group_state = state,
-        .group_type = kafka_text(TYPE_CLASSIC),
+        .group_type = type,
     };
 }
 

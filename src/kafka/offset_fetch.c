@@ -3,6 +3,7 @@
  * Up to version 7 one group, from 8 on several; inside both are a list of groups. An error of a
  * whole group stands in each partition (v1), at the top (v2-7) or in the group (v8+).         */
 #include "base/assert.h"
+#include "broker/modern_coordinator.h"
 #include "kafka/errors.h"
 #include "kafka/handlers.h"
 
@@ -144,6 +145,7 @@ static void read_single(struct kafka_request *request, struct offsets_request *o
     const struct kafka_offset_fetch_request *message = KAFKA_MESSAGE(request, offset_fetch);
     size_t count = 0;
     offsets->group = message->group_id;
+    offsets->generation = -1;
     offsets->all = message->topics.count < 0;
     for (int32_t i = 0; i < message->topics.count; i++) {
         count += (size_t)message->topics.items[i].partition_indexes.count;
@@ -163,6 +165,8 @@ static void read_group(struct kafka_request *request,
 {
     size_t count = 0;
     offsets->group = group->group_id;
+    offsets->member_id = group->member_id;
+    offsets->generation = group->member_epoch;
     offsets->all = group->topics.count < 0;
     for (int32_t i = 0; i < group->topics.count; i++) {
         count += (size_t)group->topics.items[i].partition_indexes.count;
@@ -176,6 +180,13 @@ static void read_group(struct kafka_request *request,
     }
 }
 
+/* Who says that it is a member must be one, at its epoch; classic groups are not asked for it. */
+static enum status check_member(struct broker *broker, const struct group_entry *entry)
+{
+    return broker_modern_check_fetch(broker, entry->offsets.group, entry->offsets.member_id,
+                                     entry->offsets.generation);
+}
+
 static void ask(struct group_entry *entry)
 {
     struct kafka_request *request = entry->request;
@@ -187,6 +198,7 @@ static void ask(struct group_entry *entry)
     entry->offsets.context = entry;
     request->open++;
     entry->offsets.status = broker_check_serving(broker);
+    if (entry->offsets.status == STATUS_OK) entry->offsets.status = check_member(broker, entry);
     if (entry->offsets.status != STATUS_OK) {
         fetched(entry, &entry->offsets);
     } else {

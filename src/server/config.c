@@ -57,6 +57,9 @@ static void set_defaults(struct server_config *config)
     config->kafka_group_size_max = CONSUMER_GROUP_MEMBERS_MAX;
     config->kafka_session_ms_min = 6000;
     config->kafka_session_ms_max = 1800000;
+    config->kafka_consumer_heartbeat_ms = 5000;
+    config->kafka_consumer_session_ms = 45000;
+    config->kafka_consumer_size_max = 1000;
     config->kafka_offset_metadata_bytes_max = 4096;
     config->kafka_offsets_retention_minutes = 10080;
     snprintf(config->role, sizeof(config->role), "leader");

@@ -132,6 +132,12 @@ static void fill_settings(const struct server_config *config, struct broker_sett
         .initial_delay_us = config->kafka_group_delay_us,
         .members_max = (uint32_t)config->kafka_group_size_max,
     };
+    settings->modern_groups = (struct modern_group_options){
+        .heartbeat_interval_ms = (int32_t)config->kafka_consumer_heartbeat_ms,
+        .session_timeout_ms = (int32_t)config->kafka_consumer_session_ms,
+        .size_max = (uint32_t)config->kafka_consumer_size_max,
+        .assignor = ASSIGNOR_UNIFORM,
+    };
     settings->offset_metadata_bytes_max = (uint32_t)config->kafka_offset_metadata_bytes_max;
     settings->offsets_retention_ms = config->kafka_offsets_retention_minutes * 60000;
     settings->cache_bytes_max = (size_t)config->cache_bytes;

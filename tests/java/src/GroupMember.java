@@ -18,9 +18,9 @@ import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
 /**
- * A member of a classic group, until SIGTERM. --topic, --group, --assignor (range, roundrobin, sticky,
- * cooperative-sticky), --instance ID (a static member). Events: assigned, revoked, lost, records (with the
- * values), committed, left.
+ * A member of a group, until SIGTERM. --topic, --group, --protocol (classic; consumer: the broker assigns,
+ * KIP-848), --assignor (range, roundrobin, sticky, cooperative-sticky; of the classic protocol), --instance ID
+ * (a static member). Events: assigned, revoked, lost, records (with the values), committed, left.
  */
 final class GroupMember implements ConsumerRebalanceListener {
     private static final Map<String, String> ASSIGNORS =
@@ -43,8 +43,11 @@ final class GroupMember implements ConsumerRebalanceListener {
         settings.put("group.id", arguments.get("group"));
         settings.put("enable.auto.commit", "false");
         settings.put("auto.offset.reset", "earliest");
-        settings.put(
-                "partition.assignment.strategy", ASSIGNORS.get(arguments.get("assignor", "range")));
+        settings.put("group.protocol", arguments.get("protocol", "classic"));
+        if (settings.get("group.protocol").equals("classic")) {
+            settings.put(
+                    "partition.assignment.strategy", ASSIGNORS.get(arguments.get("assignor", "range")));
+        }
         if (arguments.has("instance")) {
             settings.put("group.instance.id", arguments.get("instance"));
         }

@@ -25,6 +25,7 @@
 #include "broker/delete_records.h"
 #include "broker/fetch.h"
 #include "broker/group_coordinator.h"
+#include "broker/modern_coordinator.h"
 #include "broker/offsets.h"
 #include "broker/transactions.h"
 #include "kafka/connection.h"
@@ -125,8 +126,10 @@ struct broker {
     uint32_t transaction_count;
     /* groups */
     struct consumer_group_limits group_limits;
-    struct consumer_group *group; /* the one there is; NULL: none */
-    enum status group_status;     /* not OK: what every call of the coordinator says */
+    struct consumer_group *group;          /* the one there is; NULL: none */
+    struct modern_request *modern_request; /* a heartbeat that waits */
+    struct modern_group *modern;           /* the one there is; NULL: none */
+    enum status group_status;              /* not OK: what every call of the coordinator says */
     uint32_t groups_cancelled;
     bool hold_store; /* else what a group wants stored is stored at once */
     bool removed_later;
@@ -796,6 +799,63 @@ enum status broker_describe_group(struct broker *broker, struct slice group,
     return STATUS_OK;
 }
 
+/* ---- modern_coordinator.h: heartbeats wait for the test, groups are the test's ---- */
+
+void broker_modern_heartbeat(struct broker *broker, struct slice group,
+                             const struct modern_heartbeat *heartbeat,
+                             struct modern_request *request)
+{
+    assert_int_equal(group.bytes, 1);
+    assert_true(heartbeat->owned == NULL || heartbeat->has_owned);
+    request->member_epoch = heartbeat->member_epoch + 1;
+    broker->modern_request = request;
+}
+
+static inline void fake_finish_modern(enum status status)
+{
+    struct modern_request *request = fake.modern_request;
+    fake.modern_request = NULL;
+    request->status = status;
+    request->done(request->context, request);
+}
+
+void broker_modern_cancel(struct broker *broker, struct modern_request *request)
+{
+    assert_ptr_equal(broker->modern_request, request);
+    broker->modern_request = NULL;
+}
+
+enum status broker_modern_describe(struct broker *broker, struct slice group,
+                                   modern_description_fn each, void *context)
+{
+    if (broker->modern == NULL || !kafka_slice_equal(modern_group_id(broker->modern), group)) {
+        return STATUS_UNKNOWN_GROUP;
+    }
+    each(context, broker->modern);
+    return STATUS_OK;
+}
+
+enum status broker_modern_check_fetch(struct broker *broker, struct slice group,
+                                      struct slice member_id, int32_t epoch)
+{
+    (void)group;
+    if (broker->modern == NULL) return STATUS_OK;
+    return modern_group_check_fetch(broker->modern, member_id, epoch);
+}
+
+struct uuid broker_modern_new_id(struct broker *broker)
+{
+    (void)broker;
+    return (struct uuid){{1, 2, 3}};
+}
+
+const struct modern_group_options *broker_modern_options(const struct broker *broker)
+{
+    static const struct modern_group_options options = {.heartbeat_interval_ms = 5000};
+    (void)broker;
+    return &options;
+}
+
 enum status broker_list_groups(struct broker *broker, group_description_fn each, void *context)
 {
     if (fake_group_status() != STATUS_OK) return fake_group_status();
@@ -950,6 +1010,7 @@ static int client_tear_down(void **state)
     arena_deinit(&client->arena);
     free(client);
     consumer_group_free(fake.group);
+    modern_group_free(fake.modern);
     for (uint32_t i = 0; i < fake.topic_count; i++)
         topic_config_deinit(&fake.topics[i].config);
     assert_null(fake.loop.timers);

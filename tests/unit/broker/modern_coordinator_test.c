@@ -1,0 +1,283 @@
+#include "base/slice.h"
+#include "broker/group_coordinator.h"
+#include "broker/modern_coordinator.h"
+#include "lib/broker_rig.h"
+
+static int setup(void **state)
+{
+    struct rig *rig = calloc(1, sizeof(*rig));
+    rig_init(rig);
+    rig_start(rig);
+    rig_lead(rig, 1);
+    rig_create(rig, "orders", 4);
+    *state = rig;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    rig_deinit(*state);
+    free(*state);
+    return 0;
+}
+
+/* One heartbeat and what came of it. */
+struct call {
+    struct modern_request request;
+    uint32_t calls, partitions;
+};
+
+static void call_done(void *context, struct modern_request *request)
+{
+    struct call *call = context;
+    call->calls++;
+    call->partitions = request->assignment.count;
+}
+
+static const struct partition_set nothing;
+
+static void send_heartbeat(struct rig *rig, struct call *call, const char *member, int32_t epoch)
+{
+    static const struct slice orders = {(const uint8_t *)"orders", 6};
+    bool joins = epoch == MODERN_EPOCH_JOIN;
+    *call = (struct call){.request = {.done = call_done, .context = call}};
+    const struct modern_heartbeat heartbeat = {.member_id = slice_of_text(member),
+                                               .member_epoch = epoch,
+                                               .client_id = slice_of_text("client"),
+                                               .client_host = slice_of_text("/host"),
+                                               .rebalance_timeout_ms = joins ? 30000 : -1,
+                                               .has_names = joins,
+                                               .names = &orders,
+                                               .name_count = 1,
+                                               .has_owned = joins,
+                                               .owned = joins ? &nothing : NULL};
+    broker_modern_heartbeat(rig->broker, slice_of_text("group"), &heartbeat, &call->request);
+}
+
+static enum status beat(struct rig *rig, struct call *call, const char *member, int32_t epoch)
+{
+    send_heartbeat(rig, call, member, epoch);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(call->calls, 1);
+    return call->request.status;
+}
+
+static struct partition *group_partition(struct rig *rig)
+{
+    return rig_partition(rig, "__consumer_offsets",
+                         internal_partition_of(slice_of_text("group"), 4));
+}
+
+static void replicate(struct rig *rig)
+{
+    struct partition *partition = group_partition(rig);
+    partition_set_high_watermark(partition, partition_log_end(partition));
+}
+
+static void a_heartbeat_is_answered_when_what_it_wrote_is_replicated(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    rig->hold_high_watermark = true;
+    send_heartbeat(rig, &call, "a", MODERN_EPOCH_JOIN);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(call.calls, 0);
+    replicate(rig);
+    assert_int_equal(call.calls, 1);
+    assert_int_equal(call.request.status, STATUS_OK);
+    assert_int_equal(call.request.member_epoch, 1);
+    assert_int_equal(call.partitions, 4);
+}
+
+/* Its answer would tell of an epoch that a new leader may never have heard of. */
+static void a_heartbeat_without_news_waits_for_what_others_wrote_before(void **state)
+{
+    struct rig *rig = *state;
+    struct call first, second;
+    assert_int_equal(beat(rig, &first, "a", MODERN_EPOCH_JOIN), STATUS_OK);
+    rig->hold_high_watermark = true;
+    send_heartbeat(rig, &first, "b", MODERN_EPOCH_JOIN);
+    send_heartbeat(rig, &second, "b", 2);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(first.calls + second.calls, 0);
+    replicate(rig);
+    assert_int_equal(first.calls + second.calls, 2);
+    assert_int_equal(second.request.status, STATUS_OK);
+}
+
+static void one_who_went_away_is_not_answered(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    rig->hold_high_watermark = true;
+    send_heartbeat(rig, &call, "a", MODERN_EPOCH_JOIN);
+    broker_modern_cancel(rig->broker, &call.request);
+    stepped_loop_settle(&rig->fake);
+    replicate(rig);
+    assert_int_equal(call.calls, 0);
+    rig->hold_high_watermark = false;
+    assert_int_equal(beat(rig, &call, "a", 1), STATUS_OK); /* it joined all the same */
+}
+
+static void a_write_that_fails_takes_back_what_it_was_about(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_JOIN), STATUS_OK);
+    rig->view.in_sync_now = 1;
+    assert_int_equal(beat(rig, &call, "b", MODERN_EPOCH_JOIN), STATUS_NOT_ENOUGH_REPLICAS);
+    rig->view.in_sync_now = 3;
+    assert_int_equal(beat(rig, &call, "b", 2), STATUS_UNKNOWN_MEMBER);
+    assert_int_equal(beat(rig, &call, "a", 1), STATUS_OK); /* no rebalance came of it */
+    assert_int_equal(call.request.member_epoch, 1);
+    assert_int_equal(beat(rig, &call, "b", MODERN_EPOCH_JOIN), STATUS_OK);
+    assert_int_equal(call.request.member_epoch, 2);
+}
+
+static void after_a_write_of_unknown_outcome_the_log_decides(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    rig->hold_high_watermark = true;
+    send_heartbeat(rig, &call, "a", MODERN_EPOCH_JOIN);
+    stepped_loop_settle(&rig->fake);
+    stepped_loop_advance(&rig->fake, rig->settings.ack_timeout_us + 1);
+    assert_int_equal(call.calls, 1);
+    assert_int_not_equal(call.request.status, STATUS_OK);
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_JOIN), STATUS_NOT_READY);
+    rig->hold_high_watermark = false;
+    replicate(rig);
+    assert_int_equal(beat(rig, &call, "a", 1), STATUS_OK); /* it had come through */
+}
+
+static void a_new_leadership_goes_on_with_the_group(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_JOIN), STATUS_OK);
+    rig_follow(rig, 2, 2);
+    send_heartbeat(rig, &call, "a", 1);
+    assert_int_equal(call.request.status, STATUS_NOT_LEADER);
+    rig_lead(rig, 3);
+    assert_int_equal(beat(rig, &call, "a", 1), STATUS_OK);
+    assert_int_equal(call.request.member_epoch, 1);
+}
+
+static void heartbeats_that_wait_are_answered_when_the_leadership_ends(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    rig->hold_high_watermark = true;
+    send_heartbeat(rig, &call, "a", MODERN_EPOCH_JOIN);
+    stepped_loop_settle(&rig->fake);
+    rig_follow(rig, 2, 2);
+    assert_int_equal(call.calls, 1);
+    assert_int_equal(call.request.status, STATUS_NOT_LEADER);
+}
+
+static void who_is_not_heard_of_for_a_session_is_taken_out(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_JOIN), STATUS_OK);
+    stepped_loop_advance(&rig->fake, INT64_C(45000000));
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(beat(rig, &call, "a", 1), STATUS_UNKNOWN_MEMBER);
+}
+
+/* ---- one id, one group ---- */
+
+static void join_done(void *context, const struct group_result *result)
+{
+    *(enum status *)context = result->status;
+}
+
+static enum status join_classic(struct rig *rig)
+{
+    enum status status = STATUS_COUNT;
+    const struct consumer_protocol protocol = {slice_of_text("range"), slice_of_text("")};
+    struct consumer_join join = {.client_id = slice_of_text("client"),
+                                 .client_host = slice_of_text("/host"),
+                                 .member_id = slice_of_text(""),
+                                 .protocol_type = slice_of_text("consumer"),
+                                 .protocols = &protocol,
+                                 .protocol_count = 1,
+                                 .session_timeout_ms = 10000,
+                                 .rebalance_timeout_ms = 10000};
+    struct group_request request = {.done = join_done, .context = &status};
+    broker_join_group(rig->broker, slice_of_text("group"), &join, &request);
+    stepped_loop_settle(&rig->fake);
+    if (status == STATUS_COUNT) broker_group_cancel(rig->broker, &request);
+    return status;
+}
+
+static void a_classic_member_is_refused_while_there_are_modern_ones(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_JOIN), STATUS_OK);
+    assert_int_equal(join_classic(rig), STATUS_GROUP_PROTOCOL);
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_LEAVE), STATUS_OK);
+    assert_int_not_equal(join_classic(rig), STATUS_GROUP_PROTOCOL);
+}
+
+static void a_modern_member_is_refused_while_there_are_classic_ones(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    (void)join_classic(rig);
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_JOIN), STATUS_UNKNOWN_GROUP);
+}
+
+static void offsets_done(void *context, struct offsets_request *request)
+{
+    (void)context, (void)request;
+}
+
+static void a_member_commits_at_its_epoch(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_JOIN), STATUS_OK);
+    static const struct {
+        const char *member;
+        int32_t epoch;
+        enum status expected;
+    } cases[] = {{"a", 1, STATUS_OK},
+                 {"a", 0, STATUS_STALE_MEMBER_EPOCH},
+                 {"b", 1, STATUS_UNKNOWN_MEMBER},
+                 {"", -1, STATUS_UNKNOWN_MEMBER}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct committed_offset offset = {
+            .topic = slice_of_text("orders"), .leader_epoch = -1, .metadata = slice_of_text("")};
+        struct offsets_request request = {.group = slice_of_text("group"),
+                                          .member_id = slice_of_text(cases[i].member),
+                                          .generation = cases[i].epoch,
+                                          .offsets = &offset,
+                                          .offset_count = 1,
+                                          .done = offsets_done};
+        broker_commit_offsets(rig->broker, &request);
+        stepped_loop_settle(&rig->fake);
+        assert_int_equal(request.status, cases[i].expected);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_heartbeat_is_answered_when_what_it_wrote_is_replicated),
+        TEST(a_heartbeat_without_news_waits_for_what_others_wrote_before),
+        TEST(one_who_went_away_is_not_answered),
+        TEST(a_write_that_fails_takes_back_what_it_was_about),
+        TEST(after_a_write_of_unknown_outcome_the_log_decides),
+        TEST(a_new_leadership_goes_on_with_the_group),
+        TEST(heartbeats_that_wait_are_answered_when_the_leadership_ends),
+        TEST(who_is_not_heard_of_for_a_session_is_taken_out),
+        TEST(a_classic_member_is_refused_while_there_are_modern_ones),
+        TEST(a_modern_member_is_refused_while_there_are_classic_ones),
+        TEST(a_member_commits_at_its_epoch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
