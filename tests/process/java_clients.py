@@ -40,12 +40,13 @@ def _build():
 class Program:
     """One running command of tests/java."""
 
-    def __init__(self, directory, name, command, arguments, settings=None):
+    def __init__(self, directory, name, command, arguments, settings=None, take=None):
         words = [word for key, value in arguments.items() for word in (f"--{key.replace('_', '-')}", str(value))]
         words += [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
         self.name = name
         self.log_path = directory / f"{name}.log"
         self.events = []
+        self.take = take  # is given each event too, from the reading thread
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(["java", *JVM, "-cp", _build(), "Main", command, *words],
                                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
@@ -56,6 +57,8 @@ class Program:
         with open(self.log_path.with_suffix(".events"), "w", encoding="utf-8") as kept:
             for line in self.process.stdout:
                 self.events.append(json.loads(line))
+                if self.take is not None:
+                    self.take(self, self.events[-1])
                 kept.write(f"{time.strftime('%H:%M:%S')} {line}")
                 kept.flush()
 
@@ -108,9 +111,9 @@ class Programs:
         self.directory = directory
         self.started = []
 
-    def start(self, command, bootstrap, settings=None, **arguments):
+    def start(self, command, bootstrap, settings=None, take=None, **arguments):
         program = Program(self.directory, f"{command}-{len(self.started) + 1}", command,
-                          {"bootstrap": bootstrap, **arguments}, settings)
+                          {"bootstrap": bootstrap, **arguments}, settings, take)
         self.started.append(program)
         return program
 

@@ -1,13 +1,18 @@
+import java.math.BigDecimal;
 import java.util.Collection;
 import java.util.Map;
 
-/** One event a line: {@code {"event":"committed","records":100}}. */
+/**
+ * One event a line: {@code {"event":"committed","t":12.345678,"records":100}}; t: seconds on the machine's
+ * monotonic clock, which other processes read too.
+ */
 final class Report {
     private Report() {}
 
     /** Names and values in turn; numbers, texts, collections and maps. */
     static synchronized void event(String event, Object... namesAndValues) {
         StringBuilder line = new StringBuilder("{\"event\":").append(quoted(event));
+        line.append(",\"t\":").append(new BigDecimal(System.nanoTime()).movePointLeft(9));
         for (int i = 0; i < namesAndValues.length; i += 2) {
             line.append(',').append(quoted((String) namesAndValues[i])).append(':');
             append(line, namesAndValues[i + 1]);
