@@ -106,13 +106,16 @@ enum status broker_list_groups(struct broker *broker, group_description_fn each,
     if (status == STATUS_OK && topic == NULL) status = STATUS_NOT_READY;
     for (uint32_t i = 0; status == STATUS_OK && i < topic->partition_count; i++) {
         const struct internal_state *state = topic->partitions[i]->internal;
-        if (state->groups_epoch != broker->leading_epoch) status = STATUS_NOT_READY;
+        /* A copy that failed never knows its groups; the others are told. */
+        bool known = state->failed || state->groups_epoch == broker->leading_epoch;
+        if (!known) status = STATUS_NOT_READY;
     }
     if (status != STATUS_OK) return status;
     for (const struct live_group *live = broker->groups->live; live != NULL; live = live->hh.next)
         give_live(live, each, context);
     for (uint32_t i = 0; i < topic->partition_count; i++) {
         struct listing listing = {broker, topic->partitions[i]->internal, each, context};
+        if (listing.state->failed) continue;
         consumer_group_table_each(listing.state->groups, list_recorded, &listing);
         offsets_table_each(listing.state->offsets, list_offsets_only, &listing);
         modern_group_table_each(listing.state->modern, list_modern, &listing);

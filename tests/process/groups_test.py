@@ -1,5 +1,6 @@
 """Consumer groups of real clients: members share a topic, leave, die; a failover moves nobody."""
 import collections
+import json
 import subprocess
 import threading
 
@@ -157,3 +158,29 @@ def test_a_leader_that_dies_costs_no_rebalance(group3, join):
     assert [len(member.assignments) for member in members] == counts
     assert all_assigned(members, 4)
     wait_for(lambda: committed(group3.bootstrap, "readers", "shared", 4) == [75] * 4, "all is committed")
+    for broker in group3.brokers:
+        if not broker.is_running():
+            broker.start()
+    group3.wait_all_in_sync()
+
+    def hashes():
+        return {json.dumps(broker.status(query="?hash=1")["state_hash"], sort_keys=True)
+                for broker in group3.brokers}
+
+    wait_for(lambda: len(hashes()) == 1, "every replica has the same groups")
+
+
+def test_a_leader_that_dies_while_members_gather_leaves_a_group_that_settles(group3, join):
+    clients.create_topic(group3.bootstrap, "shared", 4)
+    first = join(group3.bootstrap, "readers", "shared")
+    wait_for(lambda: len(first.now) == 4, "one member has all")
+    second = join(group3.bootstrap, "readers", "shared")
+    group3.wait_leader().kill()
+    group3.wait_leader()
+    wait_for(lambda: all_assigned([first, second], 4), "two share")
+    values = [f"v{i}".encode() for i in range(80)]
+    for partition in range(4):
+        clients.produce(group3.bootstrap, "shared", values[partition::4], partition=partition)
+    wait_for(lambda: set(first.read) | set(second.read) >= set(values), "all is read")
+    assert not set(first.read) & set(second.read)
+    wait_for(lambda: committed(group3.bootstrap, "readers", "shared", 4) == [20] * 4, "all is committed")
