@@ -192,12 +192,15 @@ void modern_coordinator_forget(struct broker *broker, struct slice id,
 
 enum status modern_coordinator_yield(struct broker *broker, struct slice id)
 {
-    const struct modern_group *group = modern_coordinator_find(broker, id);
-    struct modern_live *live = modern_live_find(broker, id);
+    struct partition *partition;
     struct modern_records records = {0};
-    if (group == NULL) return STATUS_OK;
+    enum status status = group_coordinator_partition(broker, id, &partition);
+    if (status != STATUS_OK) return status;
+    struct modern_live *live = modern_live_find(broker, id);
     if (live != NULL && !modern_live_reload(live)) return STATUS_NOT_READY;
-    if (modern_coordinator_has_members(broker, id)) return STATUS_GROUP_PROTOCOL;
+    const struct modern_group *group = modern_coordinator_find(broker, id);
+    if (group == NULL || modern_group_is_gone(group)) return STATUS_OK;
+    if (modern_group_member_count(group) > 0) return STATUS_GROUP_PROTOCOL;
     if (live == NULL) live = modern_live_add(broker, id, modern_group_copy(group));
     modern_group_erase(live->group, &records);
     struct modern_store *store = modern_store_new(live, &records);

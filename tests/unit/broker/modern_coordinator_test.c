@@ -211,6 +211,17 @@ static enum status join_classic(struct rig *rig)
     return status;
 }
 
+static void described(void *context, const struct modern_group *group)
+{
+    (void)context, (void)group;
+}
+
+static void removed(void *context, enum status status, const struct error *error)
+{
+    (void)error;
+    *(enum status *)context = status;
+}
+
 static void a_classic_member_is_refused_while_there_are_modern_ones(void **state)
 {
     struct rig *rig = *state;
@@ -219,6 +230,60 @@ static void a_classic_member_is_refused_while_there_are_modern_ones(void **state
     assert_int_equal(join_classic(rig), STATUS_GROUP_PROTOCOL);
     assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_LEAVE), STATUS_OK);
     assert_int_not_equal(join_classic(rig), STATUS_GROUP_PROTOCOL);
+    assert_int_equal(broker_modern_describe(rig->broker, slice_of_text("group"), described, NULL),
+                     STATUS_UNKNOWN_GROUP);
+}
+
+static void a_classic_member_is_refused_where_nobody_leads(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_JOIN), STATUS_OK);
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_LEAVE), STATUS_OK);
+    rig_follow(rig, 2, 2);
+    assert_int_equal(join_classic(rig), STATUS_NOT_LEADER);
+    rig_lead(rig, 3);
+    assert_int_equal(broker_modern_describe(rig->broker, slice_of_text("group"), described, NULL),
+                     STATUS_OK);
+}
+
+/* Whoever took the id over leaves no second group of it behind. */
+static void a_group_without_members_can_be_deleted(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    enum status status = STATUS_COUNT;
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_JOIN), STATUS_OK);
+    broker_delete_group(rig->broker, slice_of_text("group"), 0, removed, &status);
+    assert_int_equal(status, STATUS_GROUP_NOT_EMPTY);
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_LEAVE), STATUS_OK);
+    broker_delete_group(rig->broker, slice_of_text("group"), 0, removed, &status);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(status, STATUS_OK);
+    assert_int_equal(broker_modern_describe(rig->broker, slice_of_text("group"), described, NULL),
+                     STATUS_UNKNOWN_GROUP);
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_JOIN), STATUS_OK);
+    assert_int_equal(call.request.member_epoch, 1);
+}
+
+static void list_one(void *context, const struct group_description *group)
+{
+    uint32_t *count = context;
+    assert_non_null(group->modern);
+    assert_true(slice_equal(group->protocol_type, slice_of_text("consumer")));
+    (*count)++;
+}
+
+static void it_is_listed_once_and_is_no_classic_group(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    uint32_t count = 0;
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_JOIN), STATUS_OK);
+    assert_int_equal(broker_list_groups(rig->broker, list_one, &count), STATUS_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(broker_describe_group(rig->broker, slice_of_text("group"), list_one, &count),
+                     STATUS_UNKNOWN_GROUP);
 }
 
 static void a_modern_member_is_refused_while_there_are_classic_ones(void **state)
@@ -276,6 +341,9 @@ int main(void)
         TEST(heartbeats_that_wait_are_answered_when_the_leadership_ends),
         TEST(who_is_not_heard_of_for_a_session_is_taken_out),
         TEST(a_classic_member_is_refused_while_there_are_modern_ones),
+        TEST(a_classic_member_is_refused_where_nobody_leads),
+        TEST(a_group_without_members_can_be_deleted),
+        TEST(it_is_listed_once_and_is_no_classic_group),
         TEST(a_modern_member_is_refused_while_there_are_classic_ones),
         TEST(a_member_commits_at_its_epoch),
     };
