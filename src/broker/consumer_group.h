@@ -73,6 +73,7 @@ struct consumer_join {
     int32_t session_timeout_ms, rebalance_timeout_ms;
     bool id_required;      /* a new dynamic member is given its id first, and joins with it */
     bool skips_assignment; /* understands that it need not assign */
+    bool at_once;          /* the first of an empty group: no delay for others */
     struct slice new_id;   /* taken if it needs one; unique */
 };
 struct consumer_assignment {

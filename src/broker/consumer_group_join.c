@@ -29,6 +29,12 @@ static void move_replaced(struct consumer_group *group)
     }
 }
 
+/* The first of an empty group does not wait for others. */
+static bool wants_no_delay(const struct consumer_group *group)
+{
+    return group->members != NULL && group->members->at_once;
+}
+
 void rebalance_prepare(struct consumer_group *group, struct group_clock clock,
                        struct group_actions *actions)
 {
@@ -39,7 +45,7 @@ void rebalance_prepare(struct consumer_group *group, struct group_clock clock,
     move_replaced(group);
     int64_t timeout_us = group_rebalance_timeout_us(group);
     int64_t delay_us = group->limits->initial_delay_us;
-    group->initial = group->state == CONSUMER_GROUP_EMPTY && delay_us > 0;
+    group->initial = group->state == CONSUMER_GROUP_EMPTY && delay_us > 0 && !wants_no_delay(group);
     group->newcomers = false;
     group->assigned = false;
     group->storing = false;

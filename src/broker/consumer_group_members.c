@@ -254,6 +254,7 @@ void member_update(struct consumer_group *group, struct consumer_member *member,
     member->session_timeout_ms = join->session_timeout_ms;
     member->rebalance_timeout_ms = bounded_timeout_ms(join);
     member->skips_assignment = join->skips_assignment;
+    member->at_once = join->at_once;
 }
 
 void member_set_id(struct consumer_group *group, struct consumer_member *member, struct slice id)

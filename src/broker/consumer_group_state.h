@@ -24,6 +24,7 @@ struct consumer_member {
     bool fresh;    /* never had an answer: does not know its id */
     bool replaced; /* static, has a new id; its join is answered when that is stored */
     bool skips_assignment;
+    bool at_once;
     struct slice former_id; /* valid while replaced */
     int64_t due_us;         /* its session ends */
     UT_hash_handle hh, hh_instance;

@@ -99,6 +99,9 @@ static void group_due(void *context, struct deadline *deadline);
 static void settle(struct live_group *live)
 {
     struct broker *broker = live->broker;
+    if (consumer_group_state(live->group) == CONSUMER_GROUP_PREPARING) {
+        group_sessions_rebalancing(broker, consumer_group_id(live->group));
+    }
     if (consumer_group_is_idle(live->group) && is_on_record(live)) {
         live_free(live);
         return;
@@ -311,6 +314,7 @@ void group_coordinator_free(struct broker *broker)
     group_removals_free(broker);
     while (coordinator->live != NULL)
         live_free(coordinator->live);
+    ASSERT(coordinator->sessions == NULL);
     free(coordinator);
 }
 
@@ -418,7 +422,10 @@ void broker_join_group(struct broker *broker, struct slice group, struct consume
         refuse(request, status);
         return;
     }
-    join->new_id = (struct slice){(const uint8_t *)id, new_member_id(broker, join, id, sizeof(id))};
+    if (join->new_id.bytes == 0) {
+        join->new_id =
+            (struct slice){(const uint8_t *)id, new_member_id(broker, join, id, sizeof(id))};
+    }
     struct group_actions actions;
     group_actions_init(&actions);
     consumer_group_join(live->group, join, &request->waiter, clock_of(broker), &actions);

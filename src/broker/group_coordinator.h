@@ -36,9 +36,9 @@ struct group_request {
     void (*done)(void *context, const struct group_result *result); /* once, maybe at once */
     void *context;
 };
-/* What `join` and `sync` hold is borrowed for the call; join->new_id is the coordinator's matter.
- * Errors: NOT_LEADER, NOT_READY, STORAGE_ERROR, INVALID_GROUP, and those of consumer_group.h; of
- * sync also those of storing. */
+/* What `join` and `sync` hold is borrowed for the call; without a join->new_id the coordinator
+ * makes one. Errors: NOT_LEADER, NOT_READY, STORAGE_ERROR, INVALID_GROUP, and those of
+ * consumer_group.h; of sync also those of storing. */
 void broker_join_group(struct broker *broker, struct slice group, struct consumer_join *join,
                        struct group_request *request);
 void broker_sync_group(struct broker *broker, struct slice group, const struct consumer_sync *sync,

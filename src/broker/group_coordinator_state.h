@@ -16,6 +16,7 @@ struct live_group {
 };
 struct group_store;   /* a group's record on its way; group_coordinator.c */
 struct group_removal; /* tombstones on their way; group_removal.c */
+struct session_group; /* members the broker looks after, a group each; group_session.c */
 
 struct group_coordinator {
     struct live_group *live; /* uthash walks in the order in which they came to life */
@@ -25,6 +26,7 @@ struct group_coordinator {
     int64_t expired_us; /* when offsets were last looked at for their age */
     struct group_store *stores;
     struct group_removal *removals;
+    struct session_group *sessions; /* group_session.c */
 };
 
 /* group_coordinator.c */
@@ -47,6 +49,10 @@ struct live_group *group_coordinator_find(struct broker *broker, struct slice gr
 bool group_coordinator_has_members(struct broker *broker, struct slice group);
 /* A group without members is being removed: only its record counts from here on. */
 void group_coordinator_forget(struct broker *broker, struct slice group);
+
+/* group_session.c */
+/* The group begins anew: its sessions join again, in a later turn. */
+void group_sessions_rebalancing(struct broker *broker, struct slice group);
 
 /* group_removal.c */
 /* Offsets nobody has needed for offsets.retention.minutes, and groups without any. */
