@@ -16,6 +16,7 @@
  * Kafka's that supports no protocol of this name cannot join. */
 #define PROTOCOL_TYPE "consumer"
 #define PROTOCOL_NAME "moonmq-range"
+#define ID_PREFIX     "moonmq-"
 /* After an assignment that could not be stored. */
 #define RETRY_US 200000
 
@@ -431,6 +432,15 @@ static void take_over(struct group_session *session)
     }
 }
 
+/* Known here before the group knows it, so that it can leave at any time. */
+static void make_id(struct group_session *session)
+{
+    char id[sizeof(ID_PREFIX) + UUID_TEXT_BYTES] = ID_PREFIX;
+    struct uuid uuid = uuid_random(&session->broker->random);
+    uuid_format(&uuid, id + strlen(ID_PREFIX));
+    set_id(session, text_slice(id));
+}
+
 void group_session_join(struct group_session *session, struct slice member_id,
                         const struct slice *topics, uint32_t topic_count, group_session_fn done,
                         void *context)
@@ -444,6 +454,7 @@ void group_session_join(struct group_session *session, struct slice member_id,
     session->joined = done;
     session->joined_context = context;
     set_topics(session, topics, topic_count);
+    if (session->id.bytes == 0) make_id(session);
     if (!list_in(session)) {
         session->state = SESSION_OUT;
         session->outcome = STATUS_LIMIT;
@@ -473,7 +484,7 @@ enum status group_session_heartbeat(struct group_session *session)
 {
     if (session->listed == NULL) return STATUS_UNKNOWN_MEMBER;
     /* A member that waits for the others has no session that runs. */
-    if (session->state != SESSION_SETTLED || session->step == STEP_JOIN) return STATUS_OK;
+    if (!group_session_is_settled(session)) return STATUS_OK;
     const struct consumer_identity who = group_session_identity(session);
     enum status status = broker_group_heartbeat(session->broker, session->group, &who);
     if (status == STATUS_REBALANCE_IN_PROGRESS || status == STATUS_ILLEGAL_GENERATION) {
@@ -501,7 +512,7 @@ bool group_session_is_member(const struct group_session *session)
 
 bool group_session_is_settled(const struct group_session *session)
 {
-    return session->state == SESSION_SETTLED;
+    return session->state == SESSION_SETTLED && session->step != STEP_JOIN;
 }
 
 struct slice group_session_group(const struct group_session *session)
@@ -516,7 +527,7 @@ struct slice group_session_member_id(const struct group_session *session)
 
 int32_t group_session_generation(const struct group_session *session)
 {
-    return session->state == SESSION_SETTLED ? session->generation : -1;
+    return group_session_is_settled(session) ? session->generation : -1;
 }
 
 struct consumer_identity group_session_identity(const struct group_session *session)

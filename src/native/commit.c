@@ -14,11 +14,23 @@ struct commit_work {
     struct committed_offset offset;
     char topic[TOPIC_NAME_BYTES_MAX + 1];
     struct uuid uid;
+    struct native_membership *member; /* NULL: commits for itself */
+    int64_t until_us;
+    bool waiting;
 };
+
+/* How long a commit waits while its group begins anew. */
+#define SETTLE_US 10000000
 
 static void work_free(struct native_request *request)
 {
     free(request->work);
+}
+
+static bool work_abandon(struct native_request *request)
+{
+    struct commit_work *work = request->work;
+    return work->waiting;
 }
 
 static void move_session(struct commit_work *work)
@@ -28,7 +40,7 @@ static void move_session(struct commit_work *work)
     struct session_topic *cursors = topic == NULL ? NULL : native_session_find(session, topic);
     if (cursors == NULL || (uint32_t)work->offset.partition >= cursors->cursor_count) return;
     cursors->cursors[work->offset.partition] =
-        (struct session_cursor){.loaded = true, .next = work->offset.offset};
+        (struct session_cursor){.loaded = true, .next = work->offset.offset, .owned = true};
 }
 
 static void committed(void *context, struct offsets_request *offsets)
@@ -43,6 +55,31 @@ static void committed(void *context, struct offsets_request *offsets)
     } else {
         move_session(work);
         native_answer_ok(work->request);
+    }
+}
+
+static void commit_as_member(void *context)
+{
+    struct commit_work *work = context;
+    struct native_request *request = work->request;
+    struct group_session *session = work->member->session;
+    work->waiting = false;
+    if (!native_membership_admit(work->member, request)) return;
+    int64_t left_us = work->until_us - loop_now_us(request->native->loop);
+    if (group_session_is_settled(session)) {
+        if (!group_session_owns(session, work->offset.topic, work->offset.partition)) {
+            native_fail(request, WIRE_CODE_BAD_PROTOCOL, "%s/%d is another member's now",
+                        work->topic, work->offset.partition);
+            return;
+        }
+        work->offsets.member_id = group_session_member_id(session);
+        work->offsets.generation = group_session_generation(session);
+        broker_commit_offsets(native_broker(request), &work->offsets);
+    } else if (left_us <= 0) {
+        native_fail_status(request, STATUS_REBALANCE_IN_PROGRESS, NULL);
+    } else {
+        work->waiting = true;
+        native_membership_wait(work->member, left_us, commit_as_member, work);
     }
 }
 
@@ -88,6 +125,7 @@ void native_commit(struct native_request *request, const union wire_message *mes
     }
     request->work = work;
     request->free_work = work_free;
+    request->abandon = work_abandon;
     work->request = request;
     work->uid = *topic_uid(topic);
     strcpy(work->topic, topic_name(topic));
@@ -106,5 +144,11 @@ void native_commit(struct native_request *request, const union wire_message *mes
         .done = committed,
         .context = work,
     };
-    broker_commit_offsets(native_broker(request), &work->offsets);
+    work->member = request->connection->membership;
+    work->until_us = loop_now_us(request->native->loop) + SETTLE_US;
+    if (work->member == NULL) {
+        broker_commit_offsets(native_broker(request), &work->offsets);
+    } else {
+        commit_as_member(work);
+    }
 }

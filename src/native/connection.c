@@ -65,6 +65,7 @@ void native_connection_free(struct native_connection *connection)
     if (connection->is_due) DL_DELETE2(native->due, connection, prev_due, next_due);
     DL_DELETE(native->connections, connection);
     native->stats.connections_open--;
+    native_membership_free(connection->membership);
     native_session_free(connection->session);
     ordered_topics_free(&connection->ordered);
     native_producer_free(&connection->producer);

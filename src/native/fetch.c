@@ -5,8 +5,10 @@
  *   2. cursors that are not known yet are loaded from the group's committed offsets;
  *   3. the partitions are read, waiting for a first record if asked to;
  *   4. the answer goes out, and the cursors move.
- * With explicit positions only the third and fourth step, and no cursors: nothing is remembered.
- * Only the named topic is read (F11), within limits of records and bytes (F17).                 */
+ * A member of the group (JOIN_GROUP) reads what it is assigned, and waits while it has nothing;
+ * when its assignment changes under way, it begins again. With explicit positions only the third
+ * and fourth step, and no cursors: nothing is remembered. Only the named topic is read (F11),
+ * within limits of records and bytes (F17).                 */
 #include "broker/fetch.h"
 
 #include <stdlib.h>
@@ -29,7 +31,9 @@ struct fetch_work {
     struct uuid uid;
     bool explicit_positions, batched, read_committed;
     uint32_t records_max, bytes_max;
-    int64_t wait_us;
+    int64_t until_us;
+    struct native_membership *member; /* NULL: reads all partitions, or positions */
+    int32_t generation;               /* of the assignment it goes by */
 
     /* Steps 1 and 2. */
     struct offsets_request offsets;
@@ -40,10 +44,13 @@ struct fetch_work {
     int32_t *indexes; /* the partition of each part */
     uint32_t part_count;
     bool reading;
+    bool waiting; /* for partitions, as a member */
 };
 
 static void load_cursors(struct fetch_work *work);
 static void read_cursors(struct fetch_work *work);
+static void read_as_member(struct fetch_work *work);
+static void member_woken(void *context);
 
 static void work_free(struct native_request *request)
 {
@@ -57,7 +64,9 @@ static void work_free(struct native_request *request)
 static bool work_abandon(struct native_request *request)
 {
     struct fetch_work *work = request->work;
-    return work->reading && broker_fetch_cancel(native_broker(request), &work->fetch);
+    if (work->member != NULL) native_membership_stop_waiting(work->member);
+    if (!work->reading) return work->member != NULL && work->waiting;
+    return broker_fetch_cancel(native_broker(request), &work->fetch);
 }
 
 static void fail_no_memory(struct native_request *request)
@@ -164,6 +173,13 @@ static enum status encode_records(struct fetch_work *work, struct session_topic 
 
 /* ---- step 3: reading ---- */
 
+/* The partitions are others than when this began. */
+static bool is_reassigned(const struct fetch_work *work)
+{
+    return work->member != NULL &&
+           group_session_generation(work->member->session) != work->generation;
+}
+
 static void read_done(void *context, struct fetch *fetch)
 {
     struct fetch_work *work = context;
@@ -176,6 +192,12 @@ static void read_done(void *context, struct fetch *fetch)
     if (fetch->leadership_lost) {
         fetch_release(fetch);
         native_fail_status(work->request, STATUS_NOT_LEADER, NULL);
+        return;
+    }
+    if (work->member != NULL) native_membership_stop_waiting(work->member);
+    if (is_reassigned(work)) {
+        fetch_release(fetch);
+        read_as_member(work);
         return;
     }
     struct session_topic *topic = NULL;
@@ -195,10 +217,11 @@ static void read_done(void *context, struct fetch *fetch)
 
 static void start_reading(struct fetch_work *work)
 {
+    int64_t wait_us = work->until_us - loop_now_us(work->request->native->loop);
     work->fetch = (struct fetch){
         .partitions = work->parts,
         .partition_count = work->part_count,
-        .max_wait_us = work->wait_us,
+        .max_wait_us = wait_us > 0 ? wait_us : 0,
         .bytes_min = 1,
         .bytes_max = work->bytes_max,
         .read_committed = work->read_committed,
@@ -206,11 +229,15 @@ static void start_reading(struct fetch_work *work)
         .context = work,
     };
     work->reading = true;
+    if (work->member != NULL) native_membership_wait(work->member, -1, member_woken, work);
     broker_fetch(native_broker(work->request), &work->fetch);
 }
 
 static bool make_parts(struct fetch_work *work, uint32_t count)
 {
+    free(work->parts);
+    free(work->indexes);
+    work->part_count = 0;
     work->parts = calloc(count, sizeof(*work->parts));
     work->indexes = calloc(count, sizeof(*work->indexes));
     return work->parts != NULL && work->indexes != NULL;
@@ -230,6 +257,12 @@ static void add_part(struct fetch_work *work, struct partition *partition, int64
     };
 }
 
+static bool reads_partition(const struct fetch_work *work, const struct session_topic *cursors,
+                            uint32_t index)
+{
+    return work->member == NULL || cursors->cursors[index].owned;
+}
+
 static void read_cursors(struct fetch_work *work)
 {
     struct topic *topic = find_again(work);
@@ -244,6 +277,7 @@ static void read_cursors(struct fetch_work *work)
     uint32_t first = cursors->rotation++ % count;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t index = (first + i) % count;
+        if (!reads_partition(work, cursors, index)) continue;
         struct partition *partition = topic_partition(topic, index);
         int64_t offset = cursors->cursors[index].next;
         /* Beyond the end of this incarnation's log: nothing of it was ever read. */
@@ -276,6 +310,10 @@ static void loaded(void *context, struct offsets_request *offsets)
         native_fail_status(work->request, offsets->status, &offsets->error);
         return;
     }
+    if (is_reassigned(work)) {
+        read_as_member(work);
+        return;
+    }
     struct topic *topic = find_again(work);
     if (topic == NULL) return;
     struct session_topic *cursors = session_topic_of(work, topic);
@@ -300,6 +338,10 @@ static bool make_offsets(struct fetch_work *work, uint32_t count, offsets_fn don
         .done = done,
         .context = work,
     };
+    if (work->member != NULL) {
+        work->offsets.member_id = group_session_member_id(work->member->session);
+        work->offsets.generation = work->generation;
+    }
     return work->committed != NULL;
 }
 
@@ -323,7 +365,9 @@ static void load_cursors(struct fetch_work *work)
         return;
     }
     for (uint32_t i = 0; i < cursors->cursor_count; i++) {
-        if (!cursors->cursors[i].loaded) add_offset(work, i, -1);
+        if (!cursors->cursors[i].loaded && reads_partition(work, cursors, i)) {
+            add_offset(work, i, -1);
+        }
     }
     if (work->offsets.offset_count == 0) {
         read_cursors(work);
@@ -344,6 +388,12 @@ static void committed(void *context, struct offsets_request *offsets)
     enum status status = offsets->status;
     for (uint32_t i = 0; status == STATUS_OK && i < offsets->offset_count; i++) {
         status = work->committed[i].status;
+    }
+    bool moved = status == STATUS_REBALANCE_IN_PROGRESS || status == STATUS_ILLEGAL_GENERATION ||
+                 status == STATUS_UNKNOWN_MEMBER;
+    if (work->member != NULL && (moved || is_reassigned(work))) {
+        read_as_member(work);
+        return;
     }
     /* The client learns of it (F13); its cursors stay dirty, so the next fetch tries again. */
     if (status != STATUS_OK) {
@@ -375,7 +425,56 @@ static void commit_delivered(struct fetch_work *work, struct session_topic *curs
     }
 }
 
+/* ---- as a member ---- */
+
+static void member_woken(void *context)
+{
+    struct fetch_work *work = context;
+    work->waiting = false;
+    if (work->reading) {
+        broker_fetch_finish_now(native_broker(work->request), &work->fetch);
+    } else {
+        read_as_member(work);
+    }
+}
+
+static bool owns_some(const struct session_topic *cursors)
+{
+    for (uint32_t i = 0; i < cursors->cursor_count; i++)
+        if (cursors->cursors[i].owned) return true;
+    return false;
+}
+
+static void read_as_member(struct fetch_work *work)
+{
+    struct native_membership *member = work->member;
+    struct topic *topic = find_again(work);
+    if (topic == NULL || !native_membership_admit(member, work->request)) return;
+    int64_t left_us = work->until_us - loop_now_us(work->request->native->loop);
+    struct session_topic *cursors = session_topic_of(work, topic);
+    if (group_session_is_settled(member->session)) {
+        native_membership_align(member);
+        work->generation = group_session_generation(member->session);
+        if (owns_some(cursors)) {
+            commit_delivered(work, cursors);
+            return;
+        }
+    }
+    if (left_us <= 0) {
+        native_answer_ok(work->request);
+        return;
+    }
+    work->waiting = true;
+    native_membership_wait(member, left_us, member_woken, work);
+}
+
 /* ---- the request ---- */
+
+static bool joined_another(const struct native_membership *member, struct slice group)
+{
+    struct slice joined = group_session_group(member->session);
+    return joined.bytes != group.bytes || memcmp(joined.data, group.data, group.bytes) != 0;
+}
 
 static void begin_for_group(struct fetch_work *work, const struct topic *topic, struct slice group)
 {
@@ -405,7 +504,16 @@ static void begin_for_group(struct fetch_work *work, const struct topic *topic, 
                     SESSION_TOPICS_MAX);
         return;
     }
-    commit_delivered(work, cursors);
+    work->member = connection->membership;
+    if (work->member == NULL) {
+        commit_delivered(work, cursors);
+    } else if (joined_another(work->member, group)) {
+        work->member = NULL;
+        native_fail(request, WIRE_CODE_BAD_PROTOCOL,
+                    "this connection is a member of another group");
+    } else {
+        read_as_member(work);
+    }
 }
 
 static void begin_at_positions(struct fetch_work *work, struct topic *topic,
@@ -456,7 +564,7 @@ static struct fetch_work *work_new(struct native_request *request, const struct 
     if (work->bytes_max > FETCH_BYTES_MAX) work->bytes_max = FETCH_BYTES_MAX;
     uint32_t wait_ms =
         fetch->max_wait_ms > FETCH_WAIT_MS_MAX ? FETCH_WAIT_MS_MAX : fetch->max_wait_ms;
-    work->wait_us = (int64_t)wait_ms * 1000;
+    work->until_us = loop_now_us(request->native->loop) + (int64_t)wait_ms * 1000;
     return work;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "broker/consumer_assignment.h"
 #include "native/native_state.h"
 
 struct native_session *native_session_new(struct slice group, bool read_committed)
@@ -48,6 +49,37 @@ struct session_topic *native_session_find(struct native_session *session, const 
     struct session_topic *found = find_name(session, topic_name(topic));
     bool same = found != NULL && uuid_equal(&found->uid, topic_uid(topic));
     return same ? found : NULL;
+}
+
+/* Of the topics that were fetched. */
+static void own_topic(struct native_session *session, const struct assigned_topic *assigned)
+{
+    struct session_topic *topic = session->topics;
+    while (topic != NULL && (strlen(topic->name) != assigned->topic.bytes ||
+                             memcmp(topic->name, assigned->topic.data, assigned->topic.bytes) != 0))
+        topic = topic->next;
+    if (topic == NULL) return;
+    for (uint32_t i = 0; i < assigned->count; i++) {
+        uint32_t partition = (uint32_t)assigned_partition(assigned, i);
+        if (partition < topic->cursor_count) topic->cursors[partition].owned = true;
+    }
+}
+
+void native_session_assign(struct native_session *session, struct slice assignment, bool keep)
+{
+    struct assignment_cursor cursor;
+    struct assigned_topic assigned;
+    struct session_topic *topic;
+    for (topic = session->topics; topic != NULL; topic = topic->next)
+        for (uint32_t i = 0; i < topic->cursor_count; i++)
+            topic->cursors[i].owned = false;
+    assignment_cursor_init(&cursor, assignment);
+    while (assignment_cursor_next(&cursor, &assigned))
+        own_topic(session, &assigned);
+    for (topic = session->topics; topic != NULL; topic = topic->next)
+        for (uint32_t i = 0; i < topic->cursor_count; i++)
+            if (!keep || !topic->cursors[i].owned)
+                topic->cursors[i] = (struct session_cursor){.owned = topic->cursors[i].owned};
 }
 
 static bool grow(struct session_topic *topic, uint32_t count)

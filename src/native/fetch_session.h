@@ -18,6 +18,7 @@
 struct session_cursor {
     bool loaded; /* `next` is known */
     bool dirty;  /* delivered up to `next`, not committed */
+    bool owned;  /* assigned to the connection's member, if it is one */
     int64_t next;
 };
 
@@ -49,6 +50,9 @@ bool native_session_fits(const struct native_session *session, struct slice grou
  * topics, or out of memory. */
 struct session_topic *native_session_topic(struct native_session *session,
                                            const struct topic *topic);
+/* What is in the assignment (consumer_assignment.h) is owned, all else is not and forgotten;
+ * without `keep` so are the positions of what is owned. */
+void native_session_assign(struct native_session *session, struct slice assignment, bool keep);
 /* Only if it was fetched, in its present incarnation. */
 struct session_topic *native_session_find(struct native_session *session,
                                           const struct topic *topic);

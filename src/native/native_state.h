@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "io/loop.h"
 #include "native/connection.h"
+#include "native/membership.h"
 #include "native/ordered.h"
 #include "native/partitioner.h"
 #include "native/password.h"
@@ -33,7 +34,8 @@ struct native_connection {
     enum native_state state;
     bool is_operator;               /* HELLO said so: may ask any replica for its status */
     struct native_session *session; /* fetch_session.c; NULL: nothing was fetched for a group */
-    struct ordered_topic *ordered;  /* ordered.h: topics with ordered batches under way */
+    struct native_membership *membership; /* membership.c; NULL: no JOIN_GROUP, or left again */
+    struct ordered_topic *ordered;        /* ordered.h: topics with ordered batches under way */
     struct native_producer producer;
 
     /* Requests in order of arrival; the queued ones are the last. */

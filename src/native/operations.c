@@ -35,20 +35,20 @@ static const struct native_operation operations[WIRE_TRANSFER + 1] = {
     [WIRE_LIST_TOPICS] = {native_list_topics, NATIVE_AUTHENTICATED},
     [WIRE_DESCRIBE_TOPIC] = {native_describe_topic, NATIVE_AUTHENTICATED},
     [WIRE_LIST_OFFSETS] = {native_list_offsets, NATIVE_AUTHENTICATED},
+    [WIRE_JOIN_GROUP] = {native_join_group, NATIVE_AUTHENTICATED},
+    [WIRE_LEAVE_GROUP] = {native_leave_group, NATIVE_AUTHENTICATED},
+    [WIRE_GROUP_HEARTBEAT] = {native_group_heartbeat, NATIVE_AUTHENTICATED},
+    [WIRE_LIST_GROUPS] = {native_list_groups, NATIVE_AUTHENTICATED},
+    [WIRE_DESCRIBE_GROUP] = {native_describe_group, NATIVE_AUTHENTICATED},
+    [WIRE_DELETE_GROUP] = {native_delete_group, NATIVE_AUTHENTICATED},
     [WIRE_STATUS] = {native_status, NATIVE_AUTHENTICATED, .anywhere = true},
     [WIRE_TRANSFER] = {native_transfer, NATIVE_AUTHENTICATED},
 
     [WIRE_SUBSCRIBE] = LATER,
-    [WIRE_JOIN_GROUP] = LATER,
-    [WIRE_LEAVE_GROUP] = LATER,
-    [WIRE_GROUP_HEARTBEAT] = LATER,
     [WIRE_BEGIN_TXN] = LATER,
     [WIRE_END_TXN] = LATER,
     [WIRE_TXN_OFFSET_COMMIT] = LATER,
     [WIRE_NACK] = LATER,
-    [WIRE_LIST_GROUPS] = LATER,
-    [WIRE_DESCRIBE_GROUP] = LATER,
-    [WIRE_DELETE_GROUP] = LATER,
 };
 
 const struct native_operation *native_operation_of(uint8_t opcode)

@@ -31,6 +31,14 @@ NATIVE_OPERATION(native_list_topics);
 NATIVE_OPERATION(native_describe_topic);
 /* list_offsets.c */
 NATIVE_OPERATION(native_list_offsets);
+/* membership.c */
+NATIVE_OPERATION(native_join_group);
+NATIVE_OPERATION(native_leave_group);
+NATIVE_OPERATION(native_group_heartbeat);
+/* groups.c */
+NATIVE_OPERATION(native_list_groups);
+NATIVE_OPERATION(native_describe_group);
+NATIVE_OPERATION(native_delete_group);
 /* group.c */
 NATIVE_OPERATION(native_status);
 NATIVE_OPERATION(native_transfer);

@@ -27,6 +27,8 @@
  *                  was refused before it does not count any more.
  *                  Behind the records [u32 spread]: those without key go to the partition `spread`
  *                  mod their number, and so to the same one when they are sent again.
+ *   JOIN_GROUP     behind the topics [u8 flags]: bit 0 FOLLOW: a GROUP_HEARTBEAT is answered with
+ *                  GROUP_ASSIGNMENT instead of OK when the assignment is not the one told last.
  *   0x22 STATUS    → 0x92 STATUS_REPLY str, the JSON of /replication/status.
  *   0x23 TRANSFER  i32 replica id, -1 = any → OK.
  * Thread: any; no state.                                                                       */

@@ -154,9 +154,12 @@ struct wire_produce_idempotent {
     uint8_t codec;
     struct slice topic, key, value;
 };
+enum { WIRE_JOIN_FOLLOW = 1 };
 struct wire_join_group {
     struct slice group, member_id;
     struct wire_list topics; /* wire_name */
+    bool has_flags;
+    uint8_t flags;
 };
 struct wire_group_member { /* LEAVE_GROUP, GROUP_HEARTBEAT */
     struct slice group, member_id;

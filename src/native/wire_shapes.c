@@ -278,6 +278,10 @@ static const struct wire_field join_group_fields[] = {
     STRING(wire_join_group, group, WIRE_NAME_BYTES_MAX),
     STRING(wire_join_group, member_id, WIRE_NAME_BYTES_MAX),
     LIST(wire_join_group, topics, 1, WIRE_JOIN_TOPICS_MAX, wire_shape_name),
+    {.name = "flags",
+     .kind = WIRE_KIND_U8,
+     .at = AT(wire_join_group, flags, 1),
+     OPTIONAL(wire_join_group, has_flags)},
 };
 static const struct wire_shape join_group_shape =
     SHAPE("JOIN_GROUP", wire_join_group, join_group_fields);
