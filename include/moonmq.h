@@ -61,11 +61,15 @@ enum moonmq_code {
     MOONMQ_BAD_REQUEST = 1,       /* refused as malformed, out of range, or not allowed now */
     MOONMQ_UNKNOWN_OPERATION = 2, /* this broker does not know the request */
     MOONMQ_AUTH_FAILED = 4,
-    MOONMQ_TOPIC_MISSING = 5, /* no such topic or partition */
-    MOONMQ_RATE_LIMITED = 6,  /* a quota or a limit; the text may say when to retry */
-    MOONMQ_INTERNAL = 7,      /* storage, too few replicas in sync, topic exists, … */
-    MOONMQ_BAD_PROTOCOL = 8,  /* version, group or mode do not fit this connection */
-    MOONMQ_TOO_LARGE = 9,     /* more than the broker takes in one frame */
+    MOONMQ_TOPIC_MISSING = 5,    /* no such topic or partition */
+    MOONMQ_RATE_LIMITED = 6,     /* a quota or a limit; the text may say when to retry */
+    MOONMQ_INTERNAL = 7,         /* storage, too few replicas in sync, topic exists, … */
+    MOONMQ_BAD_PROTOCOL = 8,     /* version, group or mode do not fit this connection */
+    MOONMQ_TOO_LARGE = 9,        /* more than the broker takes in one frame */
+    MOONMQ_MEMBER_UNKNOWN = 12,  /* not a member of the group (any more): join again */
+    MOONMQ_GROUP_CONFLICT = 13,  /* in another group; or the group has members of another kind */
+    MOONMQ_GROUP_MISSING = 15,   /* neither members nor committed offsets */
+    MOONMQ_GROUP_NOT_EMPTY = 16, /* it has members */
     MOONMQ_INVALID_CONFIG = 17,
     MOONMQ_TOPIC_FORBIDDEN = 18, /* an internal topic */
     MOONMQ_NOT_AUTHORIZED = 19,
@@ -264,6 +268,89 @@ MOONMQ_API void moonmq_records_free(struct moonmq_records *records);
  * MOONMQ_BAD_REQUEST  offset outside what the partition holds; MOONMQ_BAD_PROTOCOL no group. */
 MOONMQ_API int moonmq_commit(struct moonmq_client *client, const char *topic, int32_t partition,
                              int64_t offset, struct moonmq_error *error);
+
+/* ---- consumer groups ---- */
+
+struct moonmq_assignment {
+    const char *topic; /* terminated */
+    const int32_t *partitions;
+    size_t partition_count;
+};
+/* What this member reads from now on: all of it, topics ascending; none: it was put out, or there
+ * are more members than partitions. Called from inside moonmq_join_group(), and from any later call
+ * that hears of a change. All is borrowed for the call. Must not call the client. */
+typedef void (*moonmq_assigned_fn)(void *context, const struct moonmq_assignment *assignments,
+                                   size_t count);
+struct moonmq_join {
+    const char *group;
+    const char *member_id;     /* NULL: chosen by the broker */
+    const char *const *topics; /* 1 .. 256 */
+    size_t topic_count;
+    moonmq_assigned_fn assigned; /* may be NULL: fetches keep to the assignment anyway */
+    void *context;
+};
+/* Becomes a member, or one with other topics; waits for the assignment.
+ *
+ * The broker divides the partitions of the topics among the members. From then on moonmq_fetch()
+ * with this group reads what this member is assigned, and nothing while that is being changed;
+ * moonmq_commit() commits only that (MOONMQ_BAD_PROTOCOL: it is another member's now). What was
+ * fetched and not committed when a partition moves is delivered again, to whoever has it then.
+ *
+ * A member is to be heard every 30 s: by moonmq_poll(), moonmq_fetch() or moonmq_commit(). One that
+ * was silent longer, or whose id another client took, gets MOONMQ_MEMBER_UNKNOWN from then on, and
+ * joins again if it wants to. With reconnect_ms_max the client joins again by itself, with its id,
+ * when it finds a new leader, and keeps its partitions.
+ *
+ * MOONMQ_TOPIC_MISSING, MOONMQ_GROUP_CONFLICT, MOONMQ_RATE_LIMITED (too many groups). A member
+ * before, it is none after a failure. */
+MOONMQ_API int moonmq_join_group(struct moonmq_client *client, const struct moonmq_join *join,
+                                 struct moonmq_error *error);
+/* The others get its partitions at once. It is no member afterwards, whatever the result.
+ * moonmq_client_free() leaves, too. */
+MOONMQ_API int moonmq_leave_group(struct moonmq_client *client, struct moonmq_error *error);
+/* NULL: not in a group. Valid until the next call. */
+MOONMQ_API const char *moonmq_member_id(const struct moonmq_client *client);
+
+struct moonmq_group_entry {
+    const char *group;
+    const char *state; /* empty, preparing_rebalance, completing_rebalance, stable */
+    uint32_t members;
+};
+struct moonmq_groups {
+    const struct moonmq_group_entry *groups;
+    size_t count;
+};
+/* All groups in ascending order, at most 4096; freed with moonmq_groups_free(). */
+MOONMQ_API int moonmq_list_groups(struct moonmq_client *client, struct moonmq_groups **groups,
+                                  struct moonmq_error *error);
+MOONMQ_API void moonmq_groups_free(struct moonmq_groups *groups);
+
+struct moonmq_group_member {
+    const char *member_id;
+    const struct moonmq_assignment *assignments;
+    size_t assignment_count;
+};
+struct moonmq_group_offset {
+    const char *topic;
+    int32_t partition;
+    int64_t offset; /* the next one to read */
+};
+struct moonmq_group {
+    const char *group, *state;
+    const struct moonmq_group_member *members; /* ascending ids, at most 256 */
+    size_t member_count;
+    const struct moonmq_group_offset *offsets; /* by topic and partition, at most 1024 */
+    size_t offset_count;
+};
+/* Freed with moonmq_group_free(). MOONMQ_GROUP_MISSING. */
+MOONMQ_API int moonmq_describe_group(struct moonmq_client *client, const char *group,
+                                     struct moonmq_group **description, struct moonmq_error *error);
+MOONMQ_API void moonmq_group_free(struct moonmq_group *group);
+/* Forgets its committed offsets. MOONMQ_GROUP_MISSING, MOONMQ_GROUP_NOT_EMPTY. */
+MOONMQ_API int moonmq_delete_group(struct moonmq_client *client, const char *group,
+                                   struct moonmq_error *error);
+
+/* ---- offsets of topics ---- */
 
 struct moonmq_offsets {
     int32_t partition;

@@ -139,6 +139,7 @@ void moonmq_client_free(struct moonmq_client *client)
 {
     if (client == NULL) return;
     client_producer_deinit(&client->producer);
+    client_group_deinit(&client->group);
     say_goodbye(client);
     client_stream_close(&client->stream);
     free(client->hosts);
@@ -222,6 +223,7 @@ static int take_frame(void *context, const struct wire_frame *frame, struct moon
     if (client->call != NULL && wire_id_equal(&frame->id, &client->call->id)) {
         return take_answer(client->call, frame, error);
     }
+    if (client_group_take(client, frame)) return MOONMQ_OK;
     /* What is nobody's answers a call that gave up waiting. */
     return client_producer_take(client, frame, error);
 }

@@ -4,7 +4,8 @@
  *   leader.c    finding the leader, handshake
  *   call.c      one request, its answer, its repetition
  *   producer.c  asynchronous batches in flight
- *   produce.c consume.c admin.c   the public functions
+ *   group.c     membership in a consumer group
+ *   produce.c consume.c admin.c groups.c   the public functions
  *
  * States: connected (stream open, logged in) or lost (stream closed; `lost_at_us` says since when).
  * Thread: one at a time.                                                                        */
@@ -16,6 +17,7 @@
 
 #include "client/address.h"
 #include "client/fail.h"
+#include "client/group.h"
 #include "client/producer.h"
 #include "client/stream.h"
 #include "moonmq.h"
@@ -53,6 +55,7 @@ struct moonmq_client {
     uint32_t next_spread;
     struct call *call; /* the one in progress, or NULL */
     struct client_producer producer;
+    struct client_group group;
 };
 
 struct wire_id client_next_id(struct moonmq_client *client);

@@ -171,8 +171,11 @@ int moonmq_fetch(struct moonmq_client *client, const struct moonmq_fetch *fetch,
 {
     int code = check_fetch(fetch, error);
     if (code != MOONMQ_OK) return code;
+    if (fetch->group != NULL) code = client_group_check(client, error);
+    if (code != MOONMQ_OK) return code;
     struct fetched *fetched = calloc(1, sizeof(*fetched));
     if (fetched == NULL) return no_memory(error);
+    client_group_beat(client);
     code = fetch_into(client, fetch, fetched, error);
     if (code != MOONMQ_OK) {
         moonmq_records_free(&fetched->shown);
@@ -191,6 +194,8 @@ int moonmq_commit(struct moonmq_client *client, const char *topic, int32_t parti
         return client_fail(error, MOONMQ_INVALID_ARGUMENT,
                            "partition and offset must not be negative");
     }
+    code = client_group_check(client, error);
+    if (code != MOONMQ_OK) return code;
     struct wire_commit commit = {
         .topic = wire_text(topic), .partition = partition, .offset = offset};
     struct call call = {.reply_opcode = WIRE_OK};

@@ -49,6 +49,10 @@ const char *moonmq_code_text(int code)
     case MOONMQ_INTERNAL: return "broker error";
     case MOONMQ_BAD_PROTOCOL: return "protocol mismatch";
     case MOONMQ_TOO_LARGE: return "too large";
+    case MOONMQ_MEMBER_UNKNOWN: return "not a member";
+    case MOONMQ_GROUP_CONFLICT: return "group conflict";
+    case MOONMQ_GROUP_MISSING: return "group missing";
+    case MOONMQ_GROUP_NOT_EMPTY: return "group has members";
     case MOONMQ_INVALID_CONFIG: return "invalid configuration";
     case MOONMQ_TOPIC_FORBIDDEN: return "topic is internal";
     case MOONMQ_NOT_AUTHORIZED: return "not authorized";

@@ -196,7 +196,9 @@ int moonmq_poll(struct moonmq_client *client, int timeout_ms, struct moonmq_erro
     client_producer_seal(&client->producer);
     for (;;) {
         bool progress;
-        int code = producer_step(client, deadline_us, &progress, error);
+        client_group_beat(client);
+        int64_t until_us = client_group_until_us(client, deadline_us);
+        int code = producer_step(client, until_us, &progress, error);
         if (code != MOONMQ_OK || progress || client_stream_now_us() >= deadline_us) return code;
     }
 }

@@ -1,0 +1,305 @@
+/* cmd_group.c: `moonmq group list|describe|delete`. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+struct group_arguments {
+    struct cli_options common;
+    const char *group;
+    bool wants_group;
+};
+
+static error_t parse_argument(int key, char *argument, struct argp_state *state)
+{
+    struct group_arguments *arguments = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->common; return 0;
+    case ARGP_KEY_ARG:
+        if (!arguments->wants_group || arguments->group != NULL) {
+            argp_error(state, "\"%s\" is one word too many", argument);
+        }
+        arguments->group = argument;
+        return 0;
+    case ARGP_KEY_END:
+        if (arguments->wants_group && arguments->group == NULL) argp_error(state, "which group?");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static struct moonmq_client *start(const char *words, const char *doc, int argc, char **argv,
+                                   struct group_arguments *arguments)
+{
+    static const struct argp_child children[] = {{&cli_options_argp, 0, NULL, 0}, {0}};
+    struct argp argp = {
+        .parser = parse_argument, .args_doc = words, .doc = doc, .children = children};
+    cli_parse(&argp, argc, argv, arguments);
+    return cli_connect(&arguments->common, true);
+}
+
+/* ---- list ---- */
+
+static void list_as_text(const struct moonmq_groups *groups)
+{
+    struct output_table table;
+    output_table_init(&table, 3);
+    output_table_add(&table, "group");
+    output_table_add(&table, "state");
+    output_table_add(&table, "members");
+    for (size_t i = 0; i < groups->count; i++) {
+        output_table_add(&table, "%s", groups->groups[i].group);
+        output_table_add(&table, "%s", groups->groups[i].state);
+        output_table_add(&table, "%u", groups->groups[i].members);
+    }
+    output_table_print(&table);
+}
+
+static void list_as_json(const struct moonmq_groups *groups)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < groups->count; i++) {
+        json_array_append_new(list, json_pack("{s:s, s:s, s:i}", "group", groups->groups[i].group,
+                                              "state", groups->groups[i].state, "members",
+                                              (int)groups->groups[i].members));
+    }
+    output_json(list);
+}
+
+static int group_list(int argc, char **argv)
+{
+    struct group_arguments arguments = {0};
+    struct moonmq_error error;
+    struct moonmq_groups *groups;
+    struct moonmq_client *client =
+        start("", "Print all consumer groups, with members or only with committed offsets.", argc,
+              argv, &arguments);
+    if (client == NULL) return CLI_FAILED;
+    int code = moonmq_list_groups(client, &groups, &error);
+    moonmq_client_free(client);
+    if (code != MOONMQ_OK) return cli_fail(&error, NULL);
+    if (arguments.common.format == CLI_FORMAT_JSON) {
+        list_as_json(groups);
+    } else {
+        list_as_text(groups);
+    }
+    moonmq_groups_free(groups);
+    return CLI_OK;
+}
+
+/* ---- describe ---- */
+
+/* One partition that the group has committed an offset for, or a member reads. */
+struct row {
+    const char *topic, *member; /* member NULL: nobody's */
+    int32_t partition;
+    int64_t committed, end; /* -1: none, not known */
+};
+struct rows {
+    struct row *items;
+    size_t count;
+};
+
+static int by_partition(const void *left, const void *right)
+{
+    const struct row *a = left, *b = right;
+    int order = strcmp(a->topic, b->topic);
+    return order != 0 ? order : a->partition < b->partition ? -1 : a->partition > b->partition;
+}
+
+static size_t count_rows(const struct moonmq_group *group)
+{
+    size_t count = group->offset_count;
+    for (size_t i = 0; i < group->member_count; i++)
+        for (size_t k = 0; k < group->members[i].assignment_count; k++)
+            count += group->members[i].assignments[k].partition_count;
+    return count;
+}
+
+/* Two rows of one partition become one: a member's, with the committed offset. */
+static void merge_rows(struct rows *rows)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < rows->count; i++) {
+        struct row *last = kept == 0 ? NULL : &rows->items[kept - 1];
+        const struct row *row = &rows->items[i];
+        if (last == NULL || by_partition(last, row) != 0) {
+            rows->items[kept++] = *row;
+            continue;
+        }
+        if (row->committed >= 0) last->committed = row->committed;
+        if (row->member != NULL) last->member = row->member;
+    }
+    rows->count = kept;
+}
+
+static struct rows rows_of(const struct moonmq_group *group)
+{
+    struct rows rows = {.items = calloc(count_rows(group) + 1, sizeof(*rows.items))};
+    if (rows.items == NULL) return rows;
+    for (size_t i = 0; i < group->offset_count; i++) {
+        const struct moonmq_group_offset *offset = &group->offsets[i];
+        rows.items[rows.count++] =
+            (struct row){offset->topic, NULL, offset->partition, offset->offset, -1};
+    }
+    for (size_t i = 0; i < group->member_count; i++) {
+        const struct moonmq_group_member *member = &group->members[i];
+        for (size_t k = 0; k < member->assignment_count; k++) {
+            const struct moonmq_assignment *assignment = &member->assignments[k];
+            for (size_t n = 0; n < assignment->partition_count; n++) {
+                rows.items[rows.count++] = (struct row){assignment->topic, member->member_id,
+                                                        assignment->partitions[n], -1, -1};
+            }
+        }
+    }
+    qsort(rows.items, rows.count, sizeof(*rows.items), by_partition);
+    merge_rows(&rows);
+    return rows;
+}
+
+/* The ends of the partitions, topic by topic; one that is gone keeps -1. */
+static int find_ends(struct moonmq_client *client, struct rows *rows, struct moonmq_error *error)
+{
+    for (size_t i = 0, next; i < rows->count; i = next) {
+        struct moonmq_offsets *offsets = NULL;
+        size_t count = 0;
+        int code = moonmq_list_offsets(client, rows->items[i].topic, &offsets, &count, error);
+        if (code != MOONMQ_OK && code != MOONMQ_TOPIC_MISSING) return code;
+        for (next = i; next < rows->count; next++) {
+            struct row *row = &rows->items[next];
+            if (strcmp(row->topic, rows->items[i].topic) != 0) break;
+            if ((size_t)row->partition < count) row->end = offsets[row->partition].high_watermark;
+        }
+        moonmq_offsets_free(offsets);
+    }
+    return MOONMQ_OK;
+}
+
+/* -1: not known. */
+static int64_t lag_of(const struct row *row)
+{
+    if (row->end < 0 || row->committed < 0) return -1;
+    return row->end > row->committed ? row->end - row->committed : 0;
+}
+
+static void add_number(struct output_table *table, int64_t number)
+{
+    if (number < 0) {
+        output_table_add(table, "-");
+    } else {
+        output_table_add(table, "%lld", (long long)number);
+    }
+}
+
+static void describe_as_text(const struct moonmq_group *group, const struct rows *rows)
+{
+    printf("%s: %s, %zu member%s\n", group->group, group->state, group->member_count,
+           group->member_count == 1 ? "" : "s");
+    if (rows->count == 0) return;
+    struct output_table table;
+    output_table_init(&table, 6);
+    putchar('\n');
+    output_table_add(&table, "topic");
+    output_table_add(&table, "partition");
+    output_table_add(&table, "committed");
+    output_table_add(&table, "end");
+    output_table_add(&table, "lag");
+    output_table_add(&table, "member");
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct row *row = &rows->items[i];
+        output_table_add(&table, "%s", row->topic);
+        output_table_add(&table, "%d", row->partition);
+        add_number(&table, row->committed);
+        add_number(&table, row->end);
+        add_number(&table, lag_of(row));
+        output_table_add(&table, "%s", row->member == NULL ? "-" : row->member);
+    }
+    output_table_print(&table);
+}
+
+static json_t *number_value(int64_t number)
+{
+    return number < 0 ? json_null() : json_integer(number);
+}
+
+static void describe_as_json(const struct moonmq_group *group, const struct rows *rows)
+{
+    json_t *members = json_array(), *partitions = json_array();
+    for (size_t i = 0; i < group->member_count; i++)
+        json_array_append_new(members, json_string(group->members[i].member_id));
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct row *row = &rows->items[i];
+        json_array_append_new(
+            partitions,
+            json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "topic", row->topic, "partition",
+                      (int)row->partition, "committed", number_value(row->committed), "end",
+                      number_value(row->end), "lag", number_value(lag_of(row)), "member",
+                      row->member == NULL ? json_null() : json_string(row->member)));
+    }
+    output_json(json_pack("{s:s, s:s, s:o, s:o}", "group", group->group, "state", group->state,
+                          "members", members, "partitions", partitions));
+}
+
+static int group_describe(int argc, char **argv)
+{
+    struct group_arguments arguments = {.wants_group = true};
+    struct moonmq_error error;
+    struct moonmq_group *group = NULL;
+    struct moonmq_client *client =
+        start("NAME",
+              "Print a group's members, and for each partition what is committed, where it ends, "
+              "and how far behind the group is.\v"
+              "  moonmq group describe billing",
+              argc, argv, &arguments);
+    if (client == NULL) return CLI_FAILED;
+    int code = moonmq_describe_group(client, arguments.group, &group, &error);
+    struct rows rows = {0};
+    if (code == MOONMQ_OK) rows = rows_of(group);
+    if (code == MOONMQ_OK && rows.items != NULL) code = find_ends(client, &rows, &error);
+    moonmq_client_free(client);
+    if (code != MOONMQ_OK) {
+        cli_fail(&error, arguments.group);
+    } else if (arguments.common.format == CLI_FORMAT_JSON) {
+        describe_as_json(group, &rows);
+    } else {
+        describe_as_text(group, &rows);
+    }
+    moonmq_group_free(group);
+    free(rows.items);
+    return code == MOONMQ_OK ? CLI_OK : CLI_FAILED;
+}
+
+/* ---- delete ---- */
+
+static int group_delete(int argc, char **argv)
+{
+    struct group_arguments arguments = {.wants_group = true};
+    struct moonmq_error error;
+    struct moonmq_client *client =
+        start("NAME", "Delete a group without members, with its committed offsets.", argc, argv,
+              &arguments);
+    if (client == NULL) return CLI_FAILED;
+    int code = moonmq_delete_group(client, arguments.group, &error);
+    moonmq_client_free(client);
+    if (code != MOONMQ_OK) return cli_fail(&error, arguments.group);
+    if (arguments.common.format == CLI_FORMAT_JSON) {
+        output_json(json_pack("{s:s, s:s}", "group", arguments.group, "done", "deleted"));
+    } else {
+        printf("%s: deleted\n", arguments.group);
+    }
+    return CLI_OK;
+}
+
+int cmd_group(int argc, char **argv)
+{
+    static const struct command commands[] = {
+        {"list", group_list, "print all groups"},
+        {"describe", group_describe, "print a group's members, offsets and lag"},
+        {"delete", group_delete, "delete a group and its committed offsets"},
+        {NULL, NULL, NULL},
+    };
+    return commands_run(commands, argc, argv, "Consumer groups.");
+}
