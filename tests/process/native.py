@@ -5,11 +5,16 @@ Partitions are 1-based here, as on the wire.
 import os
 import socket
 import struct
+import time
 
 HELLO, AUTH, PRODUCE, FETCH, COMMIT, CREATE_TOPIC, LIST_TOPICS = 1, 2, 3, 4, 6, 7, 8
 INIT_PRODUCER_ID, PRODUCE_IDEMPOTENT, PRODUCER_ID = 0x0E, 0x0F, 0x88
 GOODBYE, HEARTBEAT_REQ, HEARTBEAT_RESP, IDENTIFY, PRODUCE_BATCH = 0x0A, 0x0B, 0x0C, 0x0D, 0x17
 LIST_OFFSETS, DELETE_TOPIC, DESCRIBE_TOPIC, CREATE_PARTITIONS, STATUS = 0x18, 0x19, 0x1A, 0x21, 0x22
+INIT_PRODUCER_ID, PRODUCE_IDEMPOTENT, JOIN_GROUP, LEAVE_GROUP, GROUP_HEARTBEAT = 0x0E, 0x0F, 0x10, 0x11, 0x12
+BEGIN_TXN, END_TXN, TXN_OFFSET_COMMIT, LIST_GROUPS, DESCRIBE_GROUP, DELETE_GROUP = 0x13, 0x14, 0x15, 0x1C, 0x1D, 0x1E
+PRODUCER_ID, GROUP_ASSIGNMENT, GROUP_LIST, GROUP_DESCRIPTION = 0x88, 0x89, 0x8F, 0x90
+FOLLOW = 1  # of JOIN_GROUP: heartbeats are answered with assignments
 WELCOME, AUTH_OK, PRODUCE_ACK, RECORD, TOPIC_LIST, OK = 0x80, 0x81, 0x82, 0x83, 0x84, 0x86
 IDENTIFY_ACK, PRODUCE_BATCH_ACK, RECORD_BATCH, OFFSETS, ERROR = 0x87, 0x8B, 0x8C, 0x8D, 0xFE
 ZERO_ID = bytes(16)
@@ -18,6 +23,33 @@ ZERO_ID = bytes(16)
 def text(value):
     data = value if isinstance(value, bytes) else value.encode()
     return struct.pack(">I", len(data)) + data
+
+
+class Fields:
+    """Reads a payload field by field."""
+
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def number(self, form):
+        (value,) = struct.unpack_from(">" + form, self.data, self.at)
+        self.at += struct.calcsize(">" + form)
+        return value
+
+    def text(self):
+        count = self.number("I")
+        self.at += count
+        return self.data[self.at - count:self.at].decode()
+
+    def list(self, item):
+        return [item() for _ in range(self.number("I"))]
+
+    def assignment(self):
+        """{topic: [partition, …]}"""
+        return dict(self.list(lambda: (self.text(), self.list(lambda: self.number("I")))))
+
+    def end(self):
+        assert self.at == len(self.data), "bytes behind the last field"
 
 
 def frame(opcode, payload=b"", correlation=None):
@@ -156,6 +188,83 @@ class Connection:
             value = body[at + 28 + key_bytes:]
             records.append((partition, offset, key, value))
 
+    def join_group(self, group, topics, member="", flags=None):
+        """(member id, {topic: [partition, …]})"""
+        payload = text(group) + text(member) + struct.pack(">I", len(topics)) + b"".join(map(text, topics))
+        if flags is not None:
+            payload += bytes([flags])
+        reply, body = self.request(JOIN_GROUP, payload)
+        assert reply == GROUP_ASSIGNMENT
+        return self._assignment(body)
+
+    @staticmethod
+    def _assignment(body):
+        fields = Fields(body)
+        answer = fields.text(), fields.assignment()
+        fields.end()
+        return answer
+
+    def group_heartbeat(self, group, member=""):
+        """None, or the new assignment."""
+        reply, body = self.request(GROUP_HEARTBEAT, text(group) + text(member))
+        if reply == OK:
+            return None
+        assert reply == GROUP_ASSIGNMENT
+        return self._assignment(body)[1]
+
+    def leave_group(self, group, member=""):
+        assert self.request(LEAVE_GROUP, text(group) + text(member))[0] == OK
+
+    def list_groups(self):
+        """{group: (state, members)}"""
+        reply, body = self.request(LIST_GROUPS)
+        assert reply == GROUP_LIST
+        fields = Fields(body)
+        groups = fields.list(lambda: (fields.text(), (fields.text(), fields.number("I"))))
+        fields.end()
+        assert [name for name, _ in groups] == sorted(name for name, _ in groups)
+        return dict(groups)
+
+    def describe_group(self, group):
+        """(state, {member: {topic: [partition, …]}}, {(topic, partition): committed offset})"""
+        reply, body = self.request(DESCRIBE_GROUP, text(group))
+        assert reply == GROUP_DESCRIPTION
+        fields = Fields(body)
+        assert fields.text() == group
+        state = fields.text()
+        members = dict(fields.list(lambda: (fields.text(), fields.assignment())))
+        offsets = dict(fields.list(lambda: ((fields.text(), fields.number("I")), fields.number("Q"))))
+        fields.end()
+        return state, members, offsets
+
+    def delete_group(self, group):
+        assert self.request(DELETE_GROUP, text(group))[0] == OK
+
+    def init_producer_id(self, name=None):
+        """(producer id, epoch)"""
+        reply, body = self.request(INIT_PRODUCER_ID, b"" if name is None else text(name))
+        assert reply == PRODUCER_ID
+        return struct.unpack(">QH", body)
+
+    def produce_idempotent(self, producer, sequence, topic, value, key=""):
+        payload = struct.pack(">QIHB", producer[0], sequence, producer[1], 0) + text(topic) + text(key) + text(value)
+        reply, body = self.request(PRODUCE_IDEMPOTENT, payload)
+        assert reply == PRODUCE_ACK
+        return struct.unpack(">IQ", body)
+
+    def begin_transaction(self):
+        assert self.request(BEGIN_TXN)[0] == OK
+
+    def end_transaction(self, commit):
+        assert self.request(END_TXN, bytes([commit]))[0] == OK
+
+    def commit_in_transaction(self, group, offsets):
+        """offsets: {(topic, partition): offset}"""
+        payload = text(group) + struct.pack(">I", len(offsets))
+        for (topic, partition), offset in offsets.items():
+            payload += text(topic) + struct.pack(">IQ", partition, offset)
+        assert self.request(TXN_OFFSET_COMMIT, payload)[0] == OK
+
     def commit(self, topic, partition, offset):
         reply, _ = self.request(COMMIT, text(topic) + struct.pack(">IQ", partition, offset))
         assert reply == OK
@@ -163,3 +272,16 @@ class Connection:
 
 def connect(broker, user="u", password="p", timeout_s=10):
     return Connection(broker.host, broker.client_port, timeout_s).login(user, password)
+
+
+def connect_to_leader(group, user="u", password="p", patience_s=30):
+    """A session with whoever leads, found as a client finds it: by asking until one is welcome."""
+    end = time.monotonic() + patience_s
+    while True:
+        for broker in group.running():
+            try:
+                return connect(broker, user, password)
+            except (Refused, Closed, OSError):
+                if time.monotonic() > end:
+                    raise
+        time.sleep(0.02)
