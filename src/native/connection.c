@@ -68,6 +68,7 @@ void native_connection_free(struct native_connection *connection)
     native_membership_free(connection->membership);
     native_session_free(connection->session);
     ordered_topics_free(&connection->ordered);
+    native_transaction_close(connection);
     native_producer_free(&connection->producer);
     timer_free(connection->timer);
     buffer_deinit(&connection->out);

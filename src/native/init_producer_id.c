@@ -26,6 +26,8 @@ static void answer(struct native_request *request, const struct native_identity 
 {
     struct wire_producer_id message = {.producer_id = identity->id,
                                        .epoch = (uint16_t)identity->epoch};
+    const struct slice name = {(const uint8_t *)identity->name, identity->name_bytes};
+    native_transaction_rename(request->connection, name);
     native_producer_begin(&request->connection->producer, identity);
     native_answer(request, WIRE_PRODUCER_ID, &message);
 }

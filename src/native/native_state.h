@@ -11,6 +11,7 @@
 #include "native/password.h"
 #include "native/request.h"
 #include "native/sequences.h"
+#include "native/transaction.h"
 
 struct native {
     struct broker *broker;
@@ -37,6 +38,7 @@ struct native_connection {
     struct native_membership *membership; /* membership.c; NULL: no JOIN_GROUP, or left again */
     struct ordered_topic *ordered;        /* ordered.h: topics with ordered batches under way */
     struct native_producer producer;
+    struct native_transaction transaction;
 
     /* Requests in order of arrival; the queued ones are the last. */
     struct native_request *requests;

@@ -41,13 +41,13 @@ static const struct native_operation operations[WIRE_TRANSFER + 1] = {
     [WIRE_LIST_GROUPS] = {native_list_groups, NATIVE_AUTHENTICATED},
     [WIRE_DESCRIBE_GROUP] = {native_describe_group, NATIVE_AUTHENTICATED},
     [WIRE_DELETE_GROUP] = {native_delete_group, NATIVE_AUTHENTICATED},
+    [WIRE_BEGIN_TXN] = {native_begin_txn, NATIVE_AUTHENTICATED},
+    [WIRE_END_TXN] = {native_end_txn, NATIVE_AUTHENTICATED},
+    [WIRE_TXN_OFFSET_COMMIT] = {native_txn_offset_commit, NATIVE_AUTHENTICATED},
     [WIRE_STATUS] = {native_status, NATIVE_AUTHENTICATED, .anywhere = true},
     [WIRE_TRANSFER] = {native_transfer, NATIVE_AUTHENTICATED},
 
     [WIRE_SUBSCRIBE] = LATER,
-    [WIRE_BEGIN_TXN] = LATER,
-    [WIRE_END_TXN] = LATER,
-    [WIRE_TXN_OFFSET_COMMIT] = LATER,
     [WIRE_NACK] = LATER,
 };
 

@@ -31,6 +31,10 @@ NATIVE_OPERATION(native_list_topics);
 NATIVE_OPERATION(native_describe_topic);
 /* list_offsets.c */
 NATIVE_OPERATION(native_list_offsets);
+/* transaction.c */
+NATIVE_OPERATION(native_begin_txn);
+NATIVE_OPERATION(native_end_txn);
+NATIVE_OPERATION(native_txn_offset_commit);
 /* membership.c */
 NATIVE_OPERATION(native_join_group);
 NATIVE_OPERATION(native_leave_group);

@@ -62,9 +62,10 @@ struct produce_work {
     struct produce_chain *chain; /* the one or the other */
 
     /* With sequences. */
-    struct sequence_topic *sequences; /* the connection's, until the outcome; NULL: without */
-    uint32_t sequence;                /* of the first record */
-    struct native_producer *producer; /* the connection's */
+    struct sequence_topic *sequences;       /* the connection's, until the outcome; NULL: without */
+    uint32_t sequence;                      /* of the first record */
+    struct native_producer *producer;       /* the connection's */
+    struct native_transaction *transaction; /* the connection's, it being part of it; or NULL */
     struct uuid topic_uid;
     struct wire_ack *known; /* the first records, which were there already */
     uint32_t known_count;
@@ -342,6 +343,7 @@ static void finish_part(struct part *part, enum batch_codec codec, struct buffer
         options.producer_id = part->work->producer->identity.id;
         options.producer_epoch = part->work->producer->identity.epoch;
         options.base_sequence = (int32_t)(part->sequence & SEQUENCE_MASK);
+        options.transactional = part->work->transaction != NULL;
     }
     buffer_clear(bytes);
     part->record_count = (uint32_t)part->builder.record_count;
@@ -377,6 +379,10 @@ static void hand_over(struct produce_work *work, enum batch_codec codec)
         part->produce.allow_zstd = true;
         part->produce.chain = work->chain;
         part->produce.rules = PRODUCER_RULES_NATIVE;
+        if (work->transaction != NULL) {
+            part->produce.transactional_id = work->transaction->name;
+            part->produce.transaction_client = TRANSACTION_CLIENT_V2;
+        }
         part->produce.done = part_done;
         part->produce.context = part;
         part->pending = true;
@@ -519,6 +525,8 @@ static struct native_producer *check_producer(struct native_request *request, in
                     (long long)identity->id);
     } else if (is_fenced(request, identity, epoch)) {
         native_fail(request, WIRE_CODE_PRODUCER_FENCED, "epoch %u is not the producer's", epoch);
+    } else if (!native_transaction_admit(request)) {
+        return NULL;
     } else if (count > SEQUENCED_RECORDS_MAX) {
         native_fail(request, WIRE_CODE_BATCH_TOO_LARGE,
                     "an idempotent batch has at most %d records", SEQUENCED_RECORDS_MAX);
@@ -532,7 +540,12 @@ static struct native_producer *check_producer(struct native_request *request, in
 static bool begin_sequences(struct produce_work *work, struct native_producer *producer,
                             uint32_t sequence)
 {
+    struct native_transaction *transaction = &work->request->connection->transaction;
     work->producer = producer;
+    if (transaction->state == NATIVE_TRANSACTION_OPEN) {
+        work->transaction = transaction;
+        transaction->touched = true;
+    }
     work->topic_uid = *topic_uid(work->topic);
     work->sequence = sequence;
     work->sequences = sequence_topic_join(producer, work->topic);

@@ -72,11 +72,11 @@ static void unknown_operation_is_named_and_the_connection_stays(void **state)
         native_connection_receive(client.connection, (struct slice){ping, sizeof(ping)}),
         STATUS_OK);
     client_expect_error(&client, 77, WIRE_CODE_UNKNOWN_OP);
-    uint64_t number = client_ask(&client, WIRE_BEGIN_TXN, NULL);
+    uint64_t number = client_ask(&client, WIRE_NACK, NULL);
     frame = client_frame(&client);
     union wire_message message = client_decode(&frame);
     assert_int_equal(message.error.code, WIRE_CODE_UNKNOWN_OP);
-    assert_memory_equal(message.error.text.data, "BEGIN_TXN", 9);
+    assert_memory_equal(message.error.text.data, "NACK", 4);
     (void)number;
     client_free(&client);
 }
