@@ -207,6 +207,22 @@ static enum status check_removable(struct broker *broker, struct slice id,
     return there ? STATUS_OK : STATUS_UNKNOWN_GROUP;
 }
 
+struct pending_removal {
+    struct group_removal *removal;
+    struct slice id;
+};
+
+/* A transaction that is still open would bring it back. */
+static void remove_pending(void *context, const struct offset_key *key)
+{
+    struct pending_removal *pending = context;
+    if (key->group.bytes != pending->id.bytes ||
+        memcmp(key->group.data, pending->id.data, key->group.bytes) != 0) {
+        return;
+    }
+    remove_offset(pending->removal, key->group, key->topic, key->partition);
+}
+
 void broker_delete_group(struct broker *broker, struct slice id, int64_t timeout_us,
                          group_removed_fn done, void *context)
 {
@@ -223,6 +239,8 @@ void broker_delete_group(struct broker *broker, struct slice id, int64_t timeout
     struct offset_group group = offsets_table_group(partition->internal->offsets, id);
     for (uint32_t i = 0; i < group.count; i++)
         remove_offset(removal, id, entry_topic(&group.entries[i]), group.entries[i].partition);
+    struct pending_removal pending = {removal, id};
+    offsets_table_each_pending(partition->internal->offsets, remove_pending, &pending);
     remove_group(removal, id);
     group_coordinator_forget(broker, id);
     remove_modern_group(removal, id);

@@ -1,3 +1,4 @@
+#include "broker/group_coordinator.h"
 #include "lib/broker_rig.h"
 
 static int setup(void **state)
@@ -385,6 +386,27 @@ static void who_asks_for_what_is_stable_waits_for_what_is_not_replicated_yet(voi
     assert_int_equal(call.offsets[0].status, STATUS_UNSTABLE_OFFSET);
 }
 
+static void group_deleted(void *context, enum status status, const struct error *error)
+{
+    (void)error;
+    *(enum status *)context = status;
+}
+
+static void a_deleted_group_is_not_brought_back_by_a_transaction(void **state)
+{
+    struct rig *rig = *state;
+    int64_t offset;
+    enum status deleted = STATUS_COUNT;
+    committed(rig, 10);
+    assert_int_equal(commit_in_transaction(rig, 7, 0, 50), STATUS_OK);
+    broker_delete_group(rig->broker, rig_text("group"), 1000000, group_deleted, &deleted);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(deleted, STATUS_OK);
+    rig_end(rig, group_partition(rig), 7, 0, true);
+    assert_int_equal(fetch_stable(rig, &offset), STATUS_OK);
+    assert_int_equal(offset, -1);
+}
+
 static void what_is_pending_is_pending_after_a_restart(void **state)
 {
     struct rig *rig = *state;
@@ -419,14 +441,12 @@ int main(void)
         TEST(a_commit_waits_until_a_new_leader_knows_its_groups),
         TEST(a_follower_refuses),
         TEST(a_deleted_topics_offsets_go_with_it),
-        cmocka_unit_test_setup_teardown(a_commit_in_a_transaction_is_shown_from_its_marker_on,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(an_aborted_transaction_commits_no_offset, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_older_instance_commits_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            who_asks_for_what_is_stable_waits_for_what_is_not_replicated_yet, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_pending_is_pending_after_a_restart, setup,
-                                        teardown),
+        TEST(a_commit_in_a_transaction_is_shown_from_its_marker_on),
+        TEST(an_aborted_transaction_commits_no_offset),
+        TEST(an_older_instance_commits_nothing),
+        TEST(who_asks_for_what_is_stable_waits_for_what_is_not_replicated_yet),
+        TEST(what_is_pending_is_pending_after_a_restart),
+        TEST(a_deleted_group_is_not_brought_back_by_a_transaction),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
