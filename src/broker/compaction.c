@@ -110,15 +110,16 @@ static void pass_start(struct broker *broker, const struct candidate *candidate,
 {
     struct compaction_keeper *keeper = broker->compaction;
     struct partition *partition = candidate->partition;
-    keeper->pass = (struct log_compaction){.limit_offset = candidate->limit_offset,
-                                           .decided_offset = partition->high_watermark,
-                                           .now_ms = now_ms,
-                                           .settled_before_ms = candidate->settled_before_ms,
-                                           .delete_retention_ms =
-                                               partition->topic->settings.delete_retention_ms,
-                                           .map_bytes = broker->settings.compaction_map_bytes,
-                                           .done = pass_done,
-                                           .context = keeper};
+    keeper->pass = (struct log_compaction){
+        .limit_offset = candidate->limit_offset,
+        .decided_offset =
+            MUTANT(17) ? partition_log_end_offset(partition->log) : partition->high_watermark,
+        .now_ms = now_ms,
+        .settled_before_ms = candidate->settled_before_ms,
+        .delete_retention_ms = partition->topic->settings.delete_retention_ms,
+        .map_bytes = broker->settings.compaction_map_bytes,
+        .done = pass_done,
+        .context = keeper};
     keeper->pass.kept_count = producer_table_list_offsets(
         partition->producers, candidate->limit_offset, &keeper->pass.kept_offsets);
     keeper->partition = partition;
