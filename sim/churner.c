@@ -63,7 +63,7 @@ struct admin_call {
 struct admin_at_node {
     struct admin_call *call;
     struct produce produce;
-    struct topic_change changes[2];
+    struct topic_change changes[3];
 };
 
 static void churner_wake(struct sim_event *event);
@@ -207,6 +207,9 @@ static void serve_admin(struct sim_call *base)
     if (call->retention_bytes[0] != '\0')
         at_node->changes[request.change_count++] =
             (struct topic_change){"retention.bytes", call->retention_bytes};
+    /* Retention looks often there, also after a jump of the clock. */
+    if (call->data && (call->churner->workload->options.domains & SIM_COMPACTION) != 0)
+        at_node->changes[request.change_count++] = (struct topic_change){"retention.ms", "-1"};
     switch (call->act) {
     case ADMIN_CREATE: broker_create_topic(broker, &request); break;
     case ADMIN_DELETE: broker_delete_topic(broker, &request); break;

@@ -347,8 +347,9 @@ static void run_seeds(const struct settings *settings, struct totals *totals)
 static void print_coverage(const struct totals *totals)
 {
     static const char *const requests[SIM_REQUEST_KIND_COUNT] = {
-        "produce", "idempotent", "fetch",   "list",      "commit",     "committed", "admin",
-        "keyed",   "txn-init",   "txn-add", "txn-batch", "txn-offset", "txn-end",   "stable"};
+        "produce",   "idempotent", "fetch",   "list",     "commit",
+        "committed", "admin",      "keyed",   "txn-init", "txn-add",
+        "txn-batch", "txn-offset", "txn-end", "stable",   "group"};
     int empty = 0;
     printf("requests sent while a fault was in force:\n%12s", "");
     for (int request = 0; request < SIM_REQUEST_KIND_COUNT; request++)

@@ -1,4 +1,5 @@
-/* scenario_transactions.c: scripts in which leaders go in the middle of transactions. */
+/* scenario_transactions.c: scripts in which leaders go in the middle of transactions, and from
+ * under groups. */
 #include <string.h>
 
 #include "broker/transactions.h"
@@ -95,6 +96,49 @@ static void play_paused_between_holders(struct sim_run *run)
     sim_run_settle(run);
 }
 
+static void prepare_group(struct sim_group *group, struct sim_workload_options *options)
+{
+    /* A takeover is shorter than a session. */
+    group->config.election_timeout_us = 300000;
+    group->config.election_timeout_max_us = 600000;
+    group->config.heartbeat_us = 50000;
+    options->domains = SIM_GROUPS;
+    options->churns = false;
+    options->plain = options->idempotent = 1;
+    options->steady_groups = true;
+}
+
+static bool is_group_formed(struct sim_run *run, void *context)
+{
+    char why[200];
+    (void)context;
+    return sim_grouper_drained(run->workload.grouper, why, sizeof(why));
+}
+
+/* F62: leader after leader goes; no member does: nobody is told to join again. */
+static void play_group_over_failovers(struct sim_run *run)
+{
+    if (scenario_begin(run) == NULL) return;
+    if (!sim_run_for(run, 4 * SECOND_US) ||
+        !scenario_until(run, is_group_formed, NULL, 20 * SECOND_US, "a group of all members"))
+        return;
+    int32_t generation = sim_grouper_generation(run->workload.grouper);
+    for (int round = 0; round < 8; round++) {
+        struct sim_node *leader = sim_run_until_served(run, TAKEOVER_US);
+        if (leader == NULL || !sim_run_for(run, random_between(&run->random, 0, 3 * SECOND_US)))
+            return;
+        if (round % 3 == 0)
+            sim_node_transfer(leader, -1);
+        else
+            lose_leader(run, leader);
+        if (!sim_run_for(run, random_between(&run->random, 2 * SECOND_US, 4 * SECOND_US))) return;
+    }
+    if (sim_grouper_generation(run->workload.grouper) != generation)
+        sim_verdict_fail(&run->verdict, "I20", "generation %d after failovers only; it was %d",
+                         sim_grouper_generation(run->workload.grouper), generation);
+    sim_run_settle(run);
+}
+
 const struct scenario scenario_transactions[] = {
     {.name = "prepared-then-kill",
      .play = play_prepared_then_kill,
@@ -105,5 +149,6 @@ const struct scenario scenario_transactions[] = {
     {.name = "paused-between-holders",
      .play = play_paused_between_holders,
      .prepare = prepare_transactions},
+    {.name = "group-over-failovers", .play = play_group_over_failovers, .prepare = prepare_group},
     {0},
 };

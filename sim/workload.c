@@ -14,6 +14,7 @@ static void add_payers(struct sim_workload *workload, int *client)
         workload->pay_topics[i] = sim_workload_add_topic(
             workload, names[i], (uint32_t)random_between(random, 1, SIM_PARTITIONS_MAX));
         sim_topic_change(workload->pay_topics[i], "segment.ms", random_between(random, 300, 8000));
+        sim_topic_change(workload->pay_topics[i], "retention.ms", -1);
     }
     workload->payer_count = (int)random_between(random, 1, SIM_PAYERS_MAX);
     for (int i = 0; i < workload->payer_count; i++)
@@ -59,6 +60,8 @@ void sim_workload_init(struct sim_workload *workload, struct sim_group *group,
     if ((options->domains & SIM_COMPACTION) != 0)
         workload->keeper = sim_keeper_new(workload, client++);
     if ((options->domains & SIM_TRANSACTIONS) != 0) add_payers(workload, &client);
+    if ((options->domains & SIM_GROUPS) != 0)
+        workload->grouper = sim_grouper_new(workload, &client);
     ASSERT(client <= SIM_CLIENTS_MAX);
 }
 
@@ -77,6 +80,7 @@ void sim_workload_deinit(struct sim_workload *workload)
         sim_payer_free(workload->payers[i]);
     for (int i = 0; i < workload->reader_count; i++)
         sim_committed_reader_free(workload->readers[i]);
+    if (workload->grouper != NULL) sim_grouper_free(workload->grouper);
     history_deinit(&workload->history);
 }
 
@@ -102,6 +106,7 @@ void sim_workload_domains_ready(struct sim_workload *workload)
         sim_payer_start(workload->payers[i]);
     for (int i = 0; i < workload->reader_count; i++)
         sim_committed_reader_start(workload->readers[i]);
+    if (workload->grouper != NULL) sim_grouper_start(workload->grouper);
 }
 
 struct sim_topic *sim_workload_add_topic(struct sim_workload *workload, const char *name,
@@ -158,7 +163,7 @@ static bool domains_drained(const struct sim_workload *workload, char *why, size
     for (int i = 0; i < workload->reader_count; i++) {
         if (!sim_committed_reader_drained(workload->readers[i], why, why_bytes)) return false;
     }
-    return true;
+    return workload->grouper == NULL || sim_grouper_drained(workload->grouper, why, why_bytes);
 }
 
 bool sim_workload_drained(const struct sim_workload *workload, char *why, size_t why_bytes)

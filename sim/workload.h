@@ -39,6 +39,7 @@ enum sim_request_kind {
     SIM_REQUEST_TXN_OFFSET,
     SIM_REQUEST_TXN_END,
     SIM_REQUEST_FETCH_STABLE,
+    SIM_REQUEST_GROUP,
     SIM_REQUEST_KIND_COUNT
 };
 #define SIM_FAULT_COLUMNS 48
@@ -54,6 +55,7 @@ struct sim_workload_options {
     bool idle_spells;
     int64_t retention_bytes; /* of the last data topic; 0: none */
     uint32_t domains;        /* enum sim_domain */
+    bool steady_groups;      /* members neither leave nor fall silent */
 };
 
 struct sim_topic {
@@ -72,6 +74,7 @@ struct sim_founder;
 struct sim_keeper;
 struct sim_payer;
 struct sim_committed_reader;
+struct sim_grouper;
 struct sim_producer;
 struct sim_consumer;
 struct sim_committer;
@@ -102,6 +105,7 @@ struct sim_workload {
     struct sim_payer *payers[SIM_PAYERS_MAX];
     struct sim_committed_reader *readers[SIM_READERS_MAX];
     int payer_count, reader_count;
+    struct sim_grouper *grouper; /* NULL: no groups */
     uint64_t admin_acknowledged; /* changes of churn topics */
     uint64_t active_faults;      /* bits, set by faults.c */
     /* Requests sent while a fault was active, for the coverage table; the last column: none was. */
@@ -181,6 +185,14 @@ void sim_committed_reader_start(struct sim_committed_reader *reader);
 void sim_committed_reader_free(struct sim_committed_reader *reader);
 bool sim_committed_reader_drained(const struct sim_committed_reader *reader, char *why,
                                   size_t why_bytes);
+
+/* A consumer group and its members, a client each: grouper.c. */
+struct sim_grouper *sim_grouper_new(struct sim_workload *workload, int *client);
+void sim_grouper_start(struct sim_grouper *grouper);
+void sim_grouper_free(struct sim_grouper *grouper);
+bool sim_grouper_drained(const struct sim_grouper *grouper, char *why, size_t why_bytes);
+/* The newest that a member was given; 0: none yet. */
+int32_t sim_grouper_generation(const struct sim_grouper *grouper);
 
 /* Makes the topics of the domains. */
 struct sim_founder *sim_founder_new(struct sim_workload *workload, int client);

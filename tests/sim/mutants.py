@@ -32,6 +32,7 @@ AIMS = {
     16: [["--scenario", "leader-kills"]],  # a duplicate is an error
     18: [["--scenario", "power-cut-all"]],  # directories are not synced
     19: [["--scenario", "failed-syncs"]],  # appends after an error of the disk
+    20: [["--domains", "compaction"]],  # what compaction writes is not synced before it takes its place
     21: [["--scenario", "failed-syncs"]],  # a failed sync is tried again
     22: [["--scenario", "rotten-middle"]],  # any bad batch is a torn tail
     23: [["--scenario", "split-votes"]],  # who steps down forgets its vote
