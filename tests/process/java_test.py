@@ -1,10 +1,12 @@
 """Java clients (kafka-clients and kafka-streams of tests/java/pom.xml) against a group whose leaders are killed."""
 import collections
+import random
 import sys
 import threading
+import time
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 import clients
 import java_clients
@@ -84,11 +86,53 @@ def test_an_idempotent_producer_writes_each_record_once_and_in_order_through_kil
         assert found[partition] == list(range(partition, records, partitions))
 
 
+# ---- groups ----
+
+@pytest.mark.long
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+def test_members_of_a_group_read_all_and_share_partitions_through_kills(group3, java, assignor):
+    records, partitions = 20_000, 6
+    clients.create_topic(group3.bootstrap, "t", partitions)
+
+    def start():
+        return java.start("GroupMember", group3.bootstrap, topic="t", group="readers", assignor=assignor,
+                          settings=SESSION)
+
+    def share():
+        return [set(m.all("assigned")[-1]["all"]) if m.all("assigned") else set() for m in members]
+
+    members = [start() for _ in range(3)]
+    for member in members:
+        member.wait_event("assigned")
+    with Killer(group3, every_s=EVERY_S_IN_GROUPS) as killer:
+        producer = java.start("IdempotentProducer", group3.bootstrap, topic="t", partitions=partitions,
+                              records=records, rate=900)
+        for member in members:
+            member.wait_event("records", 3)
+        members[0].kill()
+        members[0] = start()
+        done = producer.wait_end()
+        assert (done["acknowledged"], done["failed"]) == (records, 0), producer.tail()
+        wait_for(lambda: committed_of(group3.bootstrap, "readers", "t", partitions) == records,
+                 lambda: "all is committed\n" + "\n".join(m.tail() for m in members), 120)
+        assert killer.kills >= 2
+    wait_for(lambda: sorted(p for each in share() for p in each) == list(range(partitions)),
+             lambda: f"each partition has one member: {share()}", 120)
+    for member in members:
+        member.terminate()
+    read = collections.Counter(int(value) for member in java.started for each in member.all("records")
+                               for value in each["values"])
+    assert set(read) == set(range(records)), f"{records - len(read)} were not read"
+
+
 def committed_of(bootstrap, group, topic, partitions):
+    """How many records the group has behind it; -1 while there is no coordinator."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, **FAST})
     try:
         return sum(max(p.offset, 0)
                    for p in consumer.committed([TopicPartition(topic, n) for n in range(partitions)], 30))
+    except KafkaException:
+        return -1
     finally:
         consumer.close()
 
@@ -116,7 +160,7 @@ def first_difference(found, expected):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("how", ["assigned"])
+@pytest.mark.parametrize("how", ["assigned", "in a group"])
 def test_a_transactional_copy_is_exactly_the_input_through_kills(group3, java, how):
     """Two copiers (one of all partitions, if assigned), one of them killed and started again, while leaders die."""
     records, partitions = 12_000, 3
@@ -145,3 +189,61 @@ def test_a_transactional_copy_is_exactly_the_input_through_kills(group3, java, h
     for copier in copiers:
         copier.terminate()
     assert_copied_once_and_in_order(java, group3, records, partitions)
+
+
+# ---- streams ----
+
+WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
+
+
+def lines_of_words(count):
+    source = random.Random(11)
+    return [" ".join(source.choices(WORDS, weights=range(1, len(WORDS) + 1), k=6)) for _ in range(count)]
+
+
+@pytest.mark.long
+def test_streams_count_each_word_once_through_kills(group3, java, tmp_path):
+    """exactly_once_v2: every count from 1 up comes once and in order, whatever is killed."""
+    lines, partitions = lines_of_words(3000), 3
+    expected = collections.Counter(word for line in lines for word in line.split())
+    clients.create_topic(group3.bootstrap, "text", partitions)
+    clients.create_topic(group3.bootstrap, "counts", partitions)
+
+    def start():
+        return java.start("WordCount", group3.bootstrap, **{"from": "text", "to": "counts"}, application="words",
+                          state=tmp_path / "state")
+
+    streams = start()
+    streams.wait_event("state", 2)
+    with Killer(group3, every_s=EVERY_S_IN_GROUPS) as killer:
+        for at in range(0, len(lines), 150):
+            for partition in range(partitions):
+                clients.produce(group3.bootstrap, "text", [l.encode() for l in lines[at:at + 150][partition::partitions]],
+                                partition=partition)
+            if at == 1500:
+                streams.kill()
+                streams = start()
+            time.sleep(0.5)
+        wait_committed_records(group3.bootstrap, "counts", partitions, sum(expected.values()), 90, streams.tail)
+        assert killer.kills >= 2
+    streams.terminate()
+    found, _ = java.read(group3.bootstrap, "counts", "read_committed")
+    counts = collections.defaultdict(list)
+    for _, _, word, count in found:
+        counts[word].append(int(count))
+    assert dict(counts) == {word: list(range(1, count + 1)) for word, count in expected.items()}
+
+
+def wait_committed_records(bootstrap, topic, partitions, count, patience_s, tail):
+    """Reads until so many records are committed."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "not-used", "enable.auto.commit": False,
+                         "auto.offset.reset": "earliest", "isolation.level": "read_committed", **FAST})
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
+    found = 0
+    deadline = time.monotonic() + patience_s
+    try:
+        while found < count:
+            assert time.monotonic() < deadline, f"{found} of {count} records in {topic}\n{tail()}"
+            found += sum(message.error() is None for message in consumer.consume(1000, 0.5))
+    finally:
+        consumer.close()
