@@ -61,13 +61,15 @@ enum moonmq_code {
     MOONMQ_BAD_REQUEST = 1,       /* refused as malformed, out of range, or not allowed now */
     MOONMQ_UNKNOWN_OPERATION = 2, /* this broker does not know the request */
     MOONMQ_AUTH_FAILED = 4,
-    MOONMQ_TOPIC_MISSING = 5,    /* no such topic or partition */
-    MOONMQ_RATE_LIMITED = 6,     /* a quota or a limit; the text may say when to retry */
-    MOONMQ_INTERNAL = 7,         /* storage, too few replicas in sync, topic exists, … */
-    MOONMQ_BAD_PROTOCOL = 8,     /* version, group or mode do not fit this connection */
-    MOONMQ_TOO_LARGE = 9,        /* more than the broker takes in one frame */
-    MOONMQ_MEMBER_UNKNOWN = 12,  /* not a member of the group (any more): join again */
-    MOONMQ_GROUP_CONFLICT = 13,  /* in another group; or the group has members of another kind */
+    MOONMQ_TOPIC_MISSING = 5,   /* no such topic or partition */
+    MOONMQ_RATE_LIMITED = 6,    /* a quota or a limit; the text may say when to retry */
+    MOONMQ_INTERNAL = 7,        /* storage, too few replicas in sync, topic exists, … */
+    MOONMQ_BAD_PROTOCOL = 8,    /* version, group or mode do not fit this connection */
+    MOONMQ_TOO_LARGE = 9,       /* more than the broker takes in one frame */
+    MOONMQ_OUT_OF_ORDER = 11,   /* a sequence that was not expected */
+    MOONMQ_MEMBER_UNKNOWN = 12, /* not a member of the group (any more): join again */
+    MOONMQ_GROUP_CONFLICT = 13, /* in another group; or the group has members of another kind */
+    MOONMQ_BATCH_TOO_LARGE = 14,
     MOONMQ_GROUP_MISSING = 15,   /* neither members nor committed offsets */
     MOONMQ_GROUP_NOT_EMPTY = 16, /* it has members */
     MOONMQ_INVALID_CONFIG = 17,
@@ -75,6 +77,8 @@ enum moonmq_code {
     MOONMQ_NOT_AUTHORIZED = 19,
     MOONMQ_NOT_LEADER = 20,
     MOONMQ_INVALID_PARTITIONS = 21,
+    MOONMQ_PRODUCER_FENCED = 50,     /* another client has the producer's name now */
+    MOONMQ_INVALID_TRANSACTION = 51, /* none is open, one is open, or it is lost: abort it */
 
     MOONMQ_INVALID_ARGUMENT = -1, /* the call itself; nothing was sent */
     MOONMQ_NO_MEMORY = -2,
@@ -102,6 +106,14 @@ struct moonmq_options {
     int connect_ms_max;     /* how long moonmq_client_new() goes round the hosts; 0: one round */
     int request_timeout_ms; /* each call, reconnecting included */
     int reconnect_ms_max;   /* how long to look for a leader that was lost; 0: never */
+    /* moonmq_produce() appends each record once, also when it has to send it again over a new
+     * connection (reconnect_ms_max). If it fails with the outcome open (MOONMQ_CLOSED, _TIMEOUT,
+     * _INTERNAL), the record may be there; it is not sent again. Batches, and what is queued, are
+     * as without, but for batches in a transaction. */
+    bool idempotent;
+    /* The same, and the name for transactions: of all clients with this name the last one that
+     * connected counts, the others get MOONMQ_PRODUCER_FENCED. NULL: none. */
+    const char *producer_name;
     /* Asynchronous produce: a batch goes out when it holds this much, or at moonmq_poll() and
      * moonmq_flush(); moonmq_produce_async() blocks while the window is full. */
     uint32_t batch_records_max;  /* 1 .. 10000 */
@@ -174,6 +186,33 @@ MOONMQ_API int moonmq_produce_batch(struct moonmq_client *client, const char *to
                                     const struct moonmq_message *messages, size_t count,
                                     struct moonmq_ack *acks, size_t *acked,
                                     struct moonmq_error *error);
+
+/* ---- transactions ---- */
+
+/* Between begin and commit, moonmq_produce() and moonmq_produce_batch() (at most 1024 records) are
+ * part of the transaction; moonmq_produce_async() is refused. All of it is read by who reads
+ * committed records, or nothing is. Needs a producer_name.
+ *
+ * A transaction is its connection's: when that breaks, or a produce fails with the outcome open,
+ * the transaction is lost; every call for it fails with MOONMQ_INVALID_TRANSACTION then, and
+ * moonmq_abort_transaction() clears the way for the next one. */
+MOONMQ_API int moonmq_begin_transaction(struct moonmq_client *client, struct moonmq_error *error);
+/* MOONMQ_OK: all of it counts, whatever happens now. MOONMQ_CLOSED, _TIMEOUT, _INTERNAL,
+ * _NOT_LEADER: it counts or it does not; the offsets that were committed in it tell, once a client
+ * with this name has connected again. MOONMQ_PRODUCER_FENCED, MOONMQ_INVALID_TRANSACTION: nothing
+ * counts. It is over in any case but the last, when it was lost. */
+MOONMQ_API int moonmq_commit_transaction(struct moonmq_client *client, struct moonmq_error *error);
+/* Nothing of it counts, also after an error. */
+MOONMQ_API int moonmq_abort_transaction(struct moonmq_client *client, struct moonmq_error *error);
+struct moonmq_group_offset;
+/* Offsets that the group has worked through, counting if the transaction does; 1 .. 1024. Those a
+ * group has are in moonmq_describe_group(); reading for it with positions commits nothing else.
+ * A client that is a member of the group commits as that one. */
+MOONMQ_API int moonmq_commit_in_transaction(struct moonmq_client *client, const char *group,
+                                            const struct moonmq_group_offset *offsets, size_t count,
+                                            struct moonmq_error *error);
+
+/* ---- producing asynchronously ---- */
 
 /* What became of an asynchronously produced record. */
 struct moonmq_delivery {

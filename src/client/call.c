@@ -43,6 +43,7 @@ int client_call(struct moonmq_client *client, uint8_t opcode, const void *messag
     struct moonmq_error why = {.code = MOONMQ_OK};
     for (;;) {
         int code = client_recover(client, deadline_us, &why);
+        if (code == MOONMQ_OK && call->as_member) code = client_group_check(client, &why);
         if (code == MOONMQ_OK) {
             code = client_call_once(client, opcode, message, call, deadline_us, &why);
             /* The broker closes behind a not-leader answer. */

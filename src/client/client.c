@@ -33,6 +33,7 @@ static int copy_texts(struct moonmq_client *client, const struct moonmq_options 
     } texts[] = {
         {options->user, WIRE_NAME_BYTES_MAX, "user", &client->user},
         {options->password, WIRE_PASSWORD_BYTES_MAX, "password", &client->password},
+        {options->producer_name, WIRE_NAME_BYTES_MAX, "producer_name", &client->identity.name},
         {options->client_name, WIRE_CLIENT_NAME_BYTES_MAX, "client_name", &client->name},
         {options->client_version, WIRE_CLIENT_VERSION_BYTES_MAX, "client_version",
          &client->version},
@@ -101,6 +102,7 @@ int moonmq_client_new(const struct moonmq_options *options, struct moonmq_client
     client->request_timeout_us = (int64_t)options->request_timeout_ms * 1000;
     client->reconnect_us_max = (int64_t)options->reconnect_ms_max * 1000;
     client->any_replica = options->any_replica;
+    client->identity.wanted = options->idempotent || options->producer_name != NULL;
     struct random random;
     random_seed_from_system(&random);
     random_bytes(&random, client->id_prefix, sizeof(client->id_prefix));
@@ -140,6 +142,7 @@ void moonmq_client_free(struct moonmq_client *client)
     if (client == NULL) return;
     client_producer_deinit(&client->producer);
     client_group_deinit(&client->group);
+    client_identity_deinit(&client->identity);
     say_goodbye(client);
     client_stream_close(&client->stream);
     free(client->hosts);
@@ -250,6 +253,7 @@ void client_note_hint(struct moonmq_client *client, const char *text)
 void client_drop_connection(struct moonmq_client *client, const struct moonmq_error *why)
 {
     client_stream_close(&client->stream);
+    client_identity_lost(&client->identity);
     /* Failed attempts to connect again do not renew the time that there is for them. */
     if (client->lost_at_us == 0) client->lost_at_us = client_stream_now_us();
     if (why->code == MOONMQ_NOT_LEADER) client_note_hint(client, why->text);

@@ -4,8 +4,9 @@
  *   leader.c    finding the leader, handshake
  *   call.c      one request, its answer, its repetition
  *   producer.c  asynchronous batches in flight
+ *   identity.c  idempotent produces and the transaction
  *   group.c     membership in a consumer group
- *   produce.c consume.c admin.c groups.c   the public functions
+ *   produce.c consume.c admin.c groups.c transaction.c   the public functions
  *
  * States: connected (stream open, logged in) or lost (stream closed; `lost_at_us` says since when).
  * Thread: one at a time.                                                                        */
@@ -18,6 +19,7 @@
 #include "client/address.h"
 #include "client/fail.h"
 #include "client/group.h"
+#include "client/identity.h"
 #include "client/producer.h"
 #include "client/stream.h"
 #include "moonmq.h"
@@ -32,6 +34,7 @@ struct call {
     /* Takes a frame of the answer, `reply_opcode` last. NULL: nothing in it is of interest. */
     client_stream_frame_fn take;
     void *context;
+    bool as_member; /* not without the membership there was, if there was one */
     bool done;
     bool repeated; /* sent more than once: an earlier one may have been carried out */
     int code;
@@ -56,6 +59,7 @@ struct moonmq_client {
     struct call *call; /* the one in progress, or NULL */
     struct client_producer producer;
     struct client_group group;
+    struct client_identity identity;
 };
 
 struct wire_id client_next_id(struct moonmq_client *client);

@@ -158,7 +158,10 @@ static int fetch_into(struct moonmq_client *client, const struct moonmq_fetch *f
     };
     if (fetch->position_count > 0) request.flags |= WIRE_FETCH_POSITIONS;
     struct fetch_answer answer = {.topic = fetch->topic, .fetched = fetched};
-    struct call call = {.reply_opcode = WIRE_OK, .take = take_records, .context = &answer};
+    struct call call = {.reply_opcode = WIRE_OK,
+                        .take = take_records,
+                        .context = &answer,
+                        .as_member = fetch->position_count == 0};
     int code = buffer_failed(&positions)
                    ? no_memory(error)
                    : client_call(client, WIRE_FETCH, &request, &call, true, error);
@@ -170,8 +173,6 @@ int moonmq_fetch(struct moonmq_client *client, const struct moonmq_fetch *fetch,
                  struct moonmq_records **records, struct moonmq_error *error)
 {
     int code = check_fetch(fetch, error);
-    if (code != MOONMQ_OK) return code;
-    if (fetch->group != NULL) code = client_group_check(client, error);
     if (code != MOONMQ_OK) return code;
     struct fetched *fetched = calloc(1, sizeof(*fetched));
     if (fetched == NULL) return no_memory(error);
@@ -194,11 +195,9 @@ int moonmq_commit(struct moonmq_client *client, const char *topic, int32_t parti
         return client_fail(error, MOONMQ_INVALID_ARGUMENT,
                            "partition and offset must not be negative");
     }
-    code = client_group_check(client, error);
-    if (code != MOONMQ_OK) return code;
     struct wire_commit commit = {
         .topic = wire_text(topic), .partition = partition, .offset = offset};
-    struct call call = {.reply_opcode = WIRE_OK};
+    struct call call = {.reply_opcode = WIRE_OK, .as_member = true};
     return client_call(client, WIRE_COMMIT, &commit, &call, false, error);
 }
 

@@ -53,6 +53,10 @@ const char *moonmq_code_text(int code)
     case MOONMQ_GROUP_CONFLICT: return "group conflict";
     case MOONMQ_GROUP_MISSING: return "group missing";
     case MOONMQ_GROUP_NOT_EMPTY: return "group has members";
+    case MOONMQ_OUT_OF_ORDER: return "out of order";
+    case MOONMQ_BATCH_TOO_LARGE: return "batch too large";
+    case MOONMQ_PRODUCER_FENCED: return "producer fenced";
+    case MOONMQ_INVALID_TRANSACTION: return "invalid transaction state";
     case MOONMQ_INVALID_CONFIG: return "invalid configuration";
     case MOONMQ_TOPIC_FORBIDDEN: return "topic is internal";
     case MOONMQ_NOT_AUTHORIZED: return "not authorized";

@@ -97,9 +97,9 @@ int64_t client_group_until_us(const struct moonmq_client *client, int64_t deadli
                : deadline_us;
 }
 
-static void lose(struct client_group *group, const struct wire_error_message *message)
+static void lose(struct client_group *group, const struct moonmq_error *why)
 {
-    client_fail_broker(&group->lost, message);
+    group->lost = *why;
     if (group->assigned != NULL) group->assigned(group->context, NULL, 0);
 }
 
@@ -113,7 +113,9 @@ bool client_group_take(struct moonmq_client *client, const struct wire_frame *fr
         (void)take_assignment(group, frame, NULL);
     } else if (frame->opcode == WIRE_ERROR && client_decode(frame, &message, NULL) == MOONMQ_OK &&
                message.error.code == WIRE_CODE_GROUP_MEMBER_UNKNOWN) {
-        lose(group, &message.error);
+        struct moonmq_error why;
+        client_fail_broker(&why, &message.error);
+        lose(group, &why);
     }
     /* Other errors: the next heartbeat will tell more, or the connection is about to close. */
     return true;
@@ -166,7 +168,7 @@ int client_group_rejoin(struct moonmq_client *client, int64_t deadline_us,
     int code = client_call_once(client, WIRE_JOIN_GROUP, &join, &call, deadline_us, &why);
     buffer_deinit(&items);
     if (call.done && code > 0 && code != MOONMQ_NOT_LEADER && code != MOONMQ_INTERNAL) {
-        group->lost = why;
+        lose(group, &why);
         return MOONMQ_OK;
     }
     if (code != MOONMQ_OK && error != NULL) *error = why;

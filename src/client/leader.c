@@ -72,6 +72,7 @@ static int connect_to(struct moonmq_client *client, const struct client_address 
     code = say_hello(client, deadline_us, error);
     if (code == MOONMQ_OK) code = identify(client, deadline_us, error);
     if (code == MOONMQ_OK) code = log_in(client, deadline_us, error);
+    if (code == MOONMQ_OK) code = client_identity_connect(client, deadline_us, error);
     if (code == MOONMQ_OK) code = client_group_rejoin(client, deadline_us, error);
     if (code == MOONMQ_OK) {
         client->connected_to = *target;

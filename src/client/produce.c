@@ -1,6 +1,8 @@
 /* produce.c: the public functions that append records. */
 #include "client/client.h"
 
+#define SEQUENCED_BATCH_RECORDS_MAX 1024
+
 static int check_message(const struct moonmq_message *message, struct moonmq_error *error)
 {
     if (message->key_bytes <= WIRE_STRING_BYTES_MAX &&
@@ -34,6 +36,9 @@ int moonmq_produce(struct moonmq_client *client, const char *topic,
     int code = client_check_topic(topic, error);
     if (code == MOONMQ_OK) code = check_message(message, error);
     if (code != MOONMQ_OK) return code;
+    if (client->identity.wanted) {
+        return client_identity_produce(client, topic, message, ack, error);
+    }
     struct wire_produce produce = {
         .topic = wire_text(topic),
         .key = {message->key, message->key_bytes},
@@ -99,6 +104,24 @@ static int encode_messages(const struct moonmq_message *messages, size_t count,
                        WIRE_CLIENT_BODY_BYTES_MAX);
 }
 
+/* In a transaction a batch has sequences, or it would not be part of it. */
+static int check_transactional(struct moonmq_client *client, const char *topic, size_t count,
+                               uint32_t **sequence, struct moonmq_error *error)
+{
+    if (client->identity.transaction == CLIENT_TRANSACTION_LOST) {
+        return client_fail(error, MOONMQ_INVALID_TRANSACTION,
+                           "the transaction is lost, nothing of it counts: abort it");
+    }
+    if (count > SEQUENCED_BATCH_RECORDS_MAX) {
+        return client_fail(error, MOONMQ_INVALID_ARGUMENT,
+                           "in a transaction a batch holds 1 to %d records",
+                           SEQUENCED_BATCH_RECORDS_MAX);
+    }
+    *sequence = client_identity_sequence(&client->identity, topic);
+    return *sequence != NULL ? MOONMQ_OK
+                             : client_fail(error, MOONMQ_NO_MEMORY, "no memory for a topic");
+}
+
 int moonmq_produce_batch(struct moonmq_client *client, const char *topic,
                          const struct moonmq_message *messages, size_t count,
                          struct moonmq_ack *acks, size_t *acked, struct moonmq_error *error)
@@ -111,10 +134,18 @@ int moonmq_produce_batch(struct moonmq_client *client, const char *topic,
                            WIRE_BATCH_RECORDS_MAX);
     }
     struct buffer items;
+    bool open = client->identity.transaction != CLIENT_TRANSACTION_NONE;
+    uint32_t *sequence = NULL;
+    if (open) code = check_transactional(client, topic, count, &sequence, error);
+    if (code != MOONMQ_OK) return code;
     buffer_init(&items, WIRE_CLIENT_BODY_BYTES_MAX - 512);
     code = encode_messages(messages, count, &items, error);
     if (code == MOONMQ_OK) {
         struct wire_produce_batch batch = {
+            .flags = open ? WIRE_BATCH_IDEMPOTENT : 0,
+            .producer_id = client->identity.id,
+            .epoch = client->identity.epoch,
+            .base_sequence = open ? *sequence : 0,
             .topic = wire_text(topic),
             .records = {.count = (uint32_t)count, .items = buffer_slice(&items)},
             .has_spread = true,
@@ -123,7 +154,8 @@ int moonmq_produce_batch(struct moonmq_client *client, const char *topic,
         struct batch_answer answer = {.acks = acks, .count = count};
         struct call call = {
             .reply_opcode = WIRE_PRODUCE_BATCH_ACK, .take = take_batch_ack, .context = &answer};
-        code = client_call(client, WIRE_PRODUCE_BATCH, &batch, &call, true, error);
+        code = client_call(client, WIRE_PRODUCE_BATCH, &batch, &call, !open, error);
+        if (open) client_identity_settle(&client->identity, sequence, (uint32_t)count, code);
         if (acked != NULL) *acked = answer.acked;
     }
     buffer_deinit(&items);
@@ -167,6 +199,10 @@ int moonmq_produce_async(struct moonmq_client *client, const char *topic,
 {
     int code = client_check_topic(topic, error);
     if (code == MOONMQ_OK) code = check_message(message, error);
+    if (code == MOONMQ_OK && client->identity.transaction != CLIENT_TRANSACTION_NONE) {
+        code = client_fail(error, MOONMQ_INVALID_TRANSACTION,
+                           "what is queued is not part of a transaction: moonmq_produce()");
+    }
     if (code != MOONMQ_OK) return code;
     int64_t deadline_us = 0;
     while (!client_producer_has_room(&client->producer)) {

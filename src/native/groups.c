@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "broker/consumer_assignment.h"
 #include "broker/group_coordinator.h"
+#include "broker/modern_coordinator.h"
 #include "native/native_state.h"
 #include "native/operations.h"
 
@@ -28,6 +29,16 @@ static int compare_slices(struct slice a, struct slice b)
     return order != 0 ? order : a.bytes < b.bytes ? -1 : a.bytes > b.bytes;
 }
 
+/* Kafka's names of the states of groups of the new protocol (KIP-848), as this one's. */
+static struct slice modern_state_name(const struct modern_group *group)
+{
+    const char *name = modern_group_state_name(group);
+    bool moving = strcmp(name, "Assigning") == 0 || strcmp(name, "Reconciling") == 0;
+    return wire_text(strcmp(name, "Empty") == 0 ? "empty"
+                     : moving                   ? "preparing_rebalance"
+                                                : "stable");
+}
+
 /* ---- LIST_GROUPS ---- */
 
 struct entries {
@@ -43,11 +54,14 @@ static void add_entry(void *context, const struct group_description *group)
         entries->capacity = entries->capacity * 2 + 16;
         entries->items = memory_resize(entries->items, entries->capacity, sizeof(*entries->items));
     }
-    entries->items[entries->count++] = (struct wire_group_entry){
-        .group = group->id,
-        .state = state_name(group->state),
-        .members = group->group == NULL ? 0 : consumer_group_member_count(group->group),
-    };
+    struct wire_group_entry entry = {.group = group->id, .state = state_name(group->state)};
+    if (group->modern != NULL) {
+        entry.state = modern_state_name(group->modern);
+        entry.members = modern_group_member_count(group->modern);
+    } else if (group->group != NULL) {
+        entry.members = consumer_group_member_count(group->group);
+    }
+    entries->items[entries->count++] = entry;
 }
 
 static int by_group(const void *a, const void *b)
@@ -194,6 +208,59 @@ static void answer_description(void *context, const struct group_description *gr
     buffer_deinit(&members);
 }
 
+/* The partitions of one topic, from items[*at] on; those of a topic that is gone are left out. */
+static bool put_run(struct broker *broker, const struct partition_set *set, uint32_t *at,
+                    struct buffer *out)
+{
+    const struct uuid *uid = &set->items[*at].topic;
+    const struct topic *topic = catalog_find_uid(broker, uid);
+    struct buffer partitions;
+    uint32_t count = 0;
+    buffer_init(&partitions, 0);
+    for (; *at < set->count && uuid_equal(&set->items[*at].topic, uid); ++*at, count++) {
+        struct wire_partition item = {set->items[*at].partition};
+        wire_put(&partitions, &wire_shape_partition, &item);
+    }
+    if (topic != NULL) {
+        struct wire_assignment item = {wire_text(topic_name(topic)),
+                                       {count, buffer_slice(&partitions)}};
+        wire_put(out, &wire_shape_assignment, &item);
+    }
+    buffer_deinit(&partitions);
+    return topic != NULL;
+}
+
+static void answer_modern(void *context, const struct modern_group *group)
+{
+    struct describe_work *work = context;
+    struct buffer members;
+    uint32_t put = 0, count = modern_group_member_count(group);
+    buffer_init(&members, 0);
+    for (uint32_t i = 0; i < count && put < WIRE_MEMBERS_MAX; i++) {
+        struct modern_member_view member = modern_group_member(group, i);
+        struct wire_member item = {.member_id = member.id};
+        struct buffer assignments;
+        if (member.id.bytes > WIRE_NAME_BYTES_MAX) continue;
+        buffer_init(&assignments, 0);
+        for (uint32_t at = 0;
+             at < member.assigned->count && item.assignments.count < WIRE_JOIN_TOPICS_MAX;)
+            item.assignments.count +=
+                put_run(native_broker(work->request), member.assigned, &at, &assignments);
+        item.assignments.items = buffer_slice(&assignments);
+        wire_put(&members, &wire_shape_member, &item);
+        buffer_deinit(&assignments);
+        put++;
+    }
+    struct wire_group_description description = {
+        .group = modern_group_id(group),
+        .state = modern_state_name(group),
+        .members = {put, buffer_slice(&members)},
+        .offsets = {work->offset_count, buffer_slice(work->offset_items)},
+    };
+    native_reply(work->request, WIRE_GROUP_DESCRIPTION, &description);
+    buffer_deinit(&members);
+}
+
 static void offsets_known(void *context, struct offsets_request *offsets)
 {
     struct describe_work *work = context;
@@ -211,6 +278,10 @@ static void offsets_known(void *context, struct offsets_request *offsets)
         work->offset_items = &items;
         status =
             broker_describe_group(native_broker(request), work->group, answer_description, work);
+        if (status == STATUS_UNKNOWN_GROUP) {
+            status =
+                broker_modern_describe(native_broker(request), work->group, answer_modern, work);
+        }
         error_set(&error, status, "%s", status_text(status));
     }
     buffer_deinit(&items);

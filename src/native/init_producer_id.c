@@ -3,7 +3,9 @@
  *
  * Without a name: an id that nobody else has or will have, epoch 0; it lives as long as the
  * connection. With a name: the identity that the transaction coordinator has on record under it,
- * its epoch raised, so that the session before this one is fenced (decisions 8, 9). */
+ * its epoch raised, so that the session before this one is fenced (decisions 8, 9). Or, after a
+ * connection that broke, who it was before: sequences go on then, so that a record that is sent
+ * again is known. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,9 +75,48 @@ static void begin_named(struct native_request *request, struct slice name)
     broker_init_transaction(native_broker(request), &work->init);
 }
 
+/* ---- resuming ---- */
+
+/* An id that a leader of ours gave out, or will never give out again. */
+static bool may_resume_unnamed(const struct native_request *request, int64_t producer_id,
+                               uint16_t epoch)
+{
+    return epoch == 0 && producer_id >> 32 <= broker_group_view(native_broker(request))->epoch;
+}
+
+static bool may_resume_named(const struct native_request *request, struct slice name,
+                             int64_t producer_id, uint16_t epoch)
+{
+    const struct transaction_value *value =
+        broker_describe_transaction(native_broker(request), name);
+    return value != NULL && value->producer_id == producer_id && value->producer_epoch == epoch;
+}
+
+static void resume(struct native_request *request, const struct wire_init_producer_id *init)
+{
+    bool may = init->name.bytes > 0
+                   ? may_resume_named(request, init->name, init->producer_id, init->epoch)
+                   : may_resume_unnamed(request, init->producer_id, init->epoch);
+    if (may) {
+        struct native_identity identity = {
+            .id = init->producer_id, .epoch = (int16_t)init->epoch, .name_bytes = init->name.bytes};
+        memcpy(identity.name, init->name.data, init->name.bytes);
+        answer(request, &identity);
+    } else {
+        native_fail(request, WIRE_CODE_PRODUCER_FENCED,
+                    "there is no such producer (any more): begin a new one");
+    }
+}
+
+/* ---- the request ---- */
+
 void native_init_producer_id(struct native_request *request, const union wire_message *message)
 {
     const struct wire_init_producer_id *init = &message->init_producer_id;
+    if (init->has_resume) {
+        resume(request, init);
+        return;
+    }
     if (init->has_name && init->name.bytes > 0) {
         begin_named(request, init->name);
         return;

@@ -27,6 +27,8 @@
  *                  was refused before it does not count any more.
  *                  Behind the records [u32 spread]: those without key go to the partition `spread`
  *                  mod their number, and so to the same one when they are sent again.
+ *   INIT_PRODUCER_ID  behind the name (empty: none) [u64 producer_id, u16 epoch]: goes on as who it
+ *                  was on a connection that broke: no new epoch; 50 if somebody has the name now.
  *   JOIN_GROUP     behind the topics [u8 flags]: bit 0 FOLLOW: a GROUP_HEARTBEAT is answered with
  *                  GROUP_ASSIGNMENT instead of OK when the assignment is not the one told last.
  *   0x22 STATUS    → 0x92 STATUS_REPLY str, the JSON of /replication/status.

@@ -146,6 +146,9 @@ struct wire_identify { /* IDENTIFY_CLIENT, IDENTIFY_ACK */
 struct wire_init_producer_id {
     bool has_name;
     struct slice name;
+    bool has_resume;     /* goes on as who it was */
+    int64_t producer_id; /* with has_resume, as the next one */
+    uint16_t epoch;
 };
 struct wire_produce_idempotent {
     int64_t producer_id;

@@ -258,6 +258,14 @@ static const struct wire_field init_producer_id_fields[] = {
      .at = AT(wire_init_producer_id, name, sizeof(struct slice)),
      .max = WIRE_NAME_BYTES_MAX,
      OPTIONAL(wire_init_producer_id, has_name)},
+    {.name = "producer_id",
+     .kind = WIRE_KIND_U64,
+     .at = AT(wire_init_producer_id, producer_id, 8),
+     OPTIONAL(wire_init_producer_id, has_resume)},
+    {.name = "epoch",
+     .kind = WIRE_KIND_U16,
+     .at = AT(wire_init_producer_id, epoch, 2),
+     IF(wire_init_producer_id, has_resume, 1)},
 };
 static const struct wire_shape init_producer_id_shape =
     SHAPE("INIT_PRODUCER_ID", wire_init_producer_id, init_producer_id_fields);

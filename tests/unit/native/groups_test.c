@@ -3,6 +3,7 @@
 #include "front_end.h"
 
 #include "broker/group_coordinator.h"
+#include "broker/modern_coordinator.h"
 
 static struct front_end front;
 
@@ -502,6 +503,63 @@ static void group_is_deleted_when_it_has_no_members(void **state)
     client_free(&b);
 }
 
+static void modern_done(void *context, struct modern_request *request)
+{
+    *(enum status *)context = request->status;
+}
+
+/* A consumer of the new protocol (KIP-848) joins "g". */
+static void modern_joins(void)
+{
+    const struct partition_set nothing = {0};
+    const struct slice topic = wire_text("t");
+    const struct modern_heartbeat heartbeat = {
+        .member_id = wire_text("m848"),
+        .client_id = wire_text("k"),
+        .client_host = wire_text(""),
+        .rebalance_timeout_ms = 30000,
+        .has_names = true,
+        .names = &topic,
+        .name_count = 1,
+        .has_owned = true,
+        .owned = &nothing,
+    };
+    enum status status = STATUS_AGAIN;
+    struct modern_request request = {.done = modern_done, .context = &status};
+    broker_modern_heartbeat(front.broker, wire_text("g"), &heartbeat, &request);
+    while (status == STATUS_AGAIN)
+        front_end_turn(&front);
+    assert_int_equal(status, STATUS_OK);
+}
+
+static void groups_of_the_new_protocol_are_told_of_too(void **state)
+{
+    (void)state;
+    struct client client;
+    open_client(&client);
+    client_create_topic(&client, "t", 2);
+    modern_joins();
+    client_expect_error(&client, ask_join_as(&client, "g", "m", "t", 0), WIRE_CODE_GROUP_CONFLICT);
+    union wire_message message =
+        client_expect(&client, client_ask(&client, WIRE_LIST_GROUPS, NULL), WIRE_GROUP_LIST);
+    struct wire_cursor cursor;
+    struct wire_group_entry entry;
+    struct wire_member member;
+    wire_cursor_init(&cursor, &message.group_list.groups, &wire_shape_group_entry);
+    assert_true(wire_cursor_next(&cursor, &entry));
+    assert_memory_equal(entry.state.data, "stable", 6);
+    assert_int_equal(entry.members, 1);
+    message = client_expect(&client, ask_about(&client, WIRE_DESCRIBE_GROUP, "g"),
+                            WIRE_GROUP_DESCRIPTION);
+    wire_cursor_init(&cursor, &message.group_description.members, &wire_shape_member);
+    assert_true(wire_cursor_next(&cursor, &member));
+    assert_memory_equal(member.member_id.data, "m848", 4);
+    assert_string_equal(assignments_text(&member.assignments), "t:1,2");
+    client_expect_error(&client, ask_about(&client, WIRE_DELETE_GROUP, "g"),
+                        WIRE_CODE_GROUP_NOT_EMPTY);
+    client_free(&client);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -524,6 +582,7 @@ int main(void)
         TEST(description_names_members_and_offsets),
         TEST(list_has_groups_with_members_and_groups_with_offsets_only),
         TEST(group_is_deleted_when_it_has_no_members),
+        TEST(groups_of_the_new_protocol_are_told_of_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

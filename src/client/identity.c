@@ -1,0 +1,195 @@
+/* identity.c: see identity.h. */
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/client.h"
+
+#define RETRY_PAUSE_MS 20
+
+struct sequence {
+    char *topic;
+    uint32_t next;
+    struct sequence *other;
+};
+
+static void free_sequences(struct client_identity *identity)
+{
+    while (identity->sequences != NULL) {
+        struct sequence *sequence = identity->sequences;
+        identity->sequences = sequence->other;
+        free(sequence->topic);
+        free(sequence);
+    }
+}
+
+void client_identity_deinit(struct client_identity *identity)
+{
+    free_sequences(identity);
+    free(identity->name);
+    identity->name = NULL;
+}
+
+void client_identity_lost(struct client_identity *identity)
+{
+    if (identity->transaction != CLIENT_TRANSACTION_OPEN) return;
+    identity->transaction = CLIENT_TRANSACTION_LOST;
+    identity->stale = true;
+}
+
+/* ---- asking for it ---- */
+
+static int take_identity(void *context, const struct wire_frame *frame, struct moonmq_error *error)
+{
+    struct client_identity *identity = context;
+    if (frame->opcode != WIRE_PRODUCER_ID) return MOONMQ_OK;
+    union wire_message message;
+    int code = client_decode(frame, &message, error);
+    if (code != MOONMQ_OK) return code;
+    bool same = identity->known && !identity->stale &&
+                identity->id == message.producer_id.producer_id &&
+                identity->epoch == message.producer_id.epoch;
+    if (!same) free_sequences(identity);
+    identity->known = true;
+    identity->stale = false;
+    identity->id = message.producer_id.producer_id;
+    identity->epoch = message.producer_id.epoch;
+    return MOONMQ_OK;
+}
+
+static struct wire_init_producer_id init_message(const struct client_identity *identity,
+                                                 bool resumes)
+{
+    return (struct wire_init_producer_id){
+        .has_name = identity->name != NULL || resumes,
+        .name = wire_text(identity->name == NULL ? "" : identity->name),
+        .has_resume = resumes,
+        .producer_id = identity->id,
+        .epoch = identity->epoch,
+    };
+}
+
+int client_identity_connect(struct moonmq_client *client, int64_t deadline_us,
+                            struct moonmq_error *error)
+{
+    struct client_identity *identity = &client->identity;
+    if (!identity->wanted || identity->fenced) return MOONMQ_OK;
+    bool resumes = identity->known && !identity->stale;
+    struct wire_init_producer_id init = init_message(identity, resumes);
+    struct call call = {
+        .reply_opcode = WIRE_PRODUCER_ID, .take = take_identity, .context = identity};
+    int code = client_call_once(client, WIRE_INIT_PRODUCER_ID, &init, &call, deadline_us, error);
+    if (code != MOONMQ_PRODUCER_FENCED) return code;
+    /* The connection is good for everything else. */
+    identity->fenced = true;
+    return MOONMQ_OK;
+}
+
+int client_identity_ready(struct moonmq_client *client, struct moonmq_error *error)
+{
+    struct client_identity *identity = &client->identity;
+    /* A new connection brings one along. */
+    int code = client_recover(client, client_stream_now_us() + client->request_timeout_us, error);
+    if (code == MOONMQ_OK && identity->fenced) {
+        code = client_fail(error, MOONMQ_PRODUCER_FENCED, "another client has the name %s",
+                           identity->name == NULL ? "" : identity->name);
+    }
+    if (code != MOONMQ_OK || (identity->known && !identity->stale)) return code;
+    struct wire_init_producer_id init = init_message(identity, false);
+    struct call call = {
+        .reply_opcode = WIRE_PRODUCER_ID, .take = take_identity, .context = identity};
+    return client_call(client, WIRE_INIT_PRODUCER_ID, &init, &call, true, error);
+}
+
+/* ---- sequences ---- */
+
+uint32_t *client_identity_sequence(struct client_identity *identity, const char *topic)
+{
+    struct sequence *sequence = identity->sequences;
+    while (sequence != NULL && strcmp(sequence->topic, topic) != 0)
+        sequence = sequence->other;
+    if (sequence != NULL) return &sequence->next;
+    sequence = calloc(1, sizeof(*sequence));
+    if (sequence != NULL) sequence->topic = strdup(topic);
+    if (sequence == NULL || sequence->topic == NULL) {
+        free(sequence);
+        return NULL;
+    }
+    sequence->other = identity->sequences;
+    identity->sequences = sequence;
+    return &sequence->next;
+}
+
+/* Refused for good, before anything was written. */
+static bool is_refusal(int code)
+{
+    return code == MOONMQ_BAD_REQUEST || code == MOONMQ_TOPIC_MISSING ||
+           code == MOONMQ_RATE_LIMITED || code == MOONMQ_TOO_LARGE ||
+           code == MOONMQ_BATCH_TOO_LARGE || code == MOONMQ_TOPIC_FORBIDDEN ||
+           code == MOONMQ_NOT_AUTHORIZED || code == MOONMQ_NO_MEMORY ||
+           code == MOONMQ_INVALID_ARGUMENT;
+}
+
+void client_identity_settle(struct client_identity *identity, uint32_t *sequence, uint32_t count,
+                            int code)
+{
+    if (code == MOONMQ_PRODUCER_FENCED) identity->fenced = true;
+    if (code == MOONMQ_OK) {
+        *sequence += count;
+    } else if (!is_refusal(code)) {
+        identity->stale = true;
+        if (identity->transaction == CLIENT_TRANSACTION_OPEN) {
+            identity->transaction = CLIENT_TRANSACTION_LOST;
+        }
+    }
+}
+
+/* ---- one record ---- */
+
+static int take_ack(void *context, const struct wire_frame *frame, struct moonmq_error *error)
+{
+    struct moonmq_ack *ack = context;
+    if (frame->opcode != WIRE_PRODUCE_ACK) return MOONMQ_OK;
+    union wire_message message;
+    int code = client_decode(frame, &message, error);
+    if (code == MOONMQ_OK) *ack = (struct moonmq_ack){message.ack.partition, message.ack.offset};
+    return code;
+}
+
+int client_identity_produce(struct moonmq_client *client, const char *topic,
+                            const struct moonmq_message *message, struct moonmq_ack *ack,
+                            struct moonmq_error *error)
+{
+    struct client_identity *identity = &client->identity;
+    int64_t deadline_us = client_stream_now_us() + client->request_timeout_us;
+    bool open = identity->transaction == CLIENT_TRANSACTION_OPEN;
+    if (identity->transaction == CLIENT_TRANSACTION_LOST) {
+        return client_fail(error, MOONMQ_INVALID_TRANSACTION,
+                           "the transaction is lost, nothing of it counts: abort it");
+    }
+    int code = open ? MOONMQ_OK : client_identity_ready(client, error);
+    if (code != MOONMQ_OK) return code;
+    uint32_t *sequence = client_identity_sequence(identity, topic);
+    if (sequence == NULL) return client_fail(error, MOONMQ_NO_MEMORY, "no memory for a topic");
+    struct wire_produce_idempotent produce = {
+        .producer_id = identity->id,
+        .sequence = *sequence,
+        .epoch = identity->epoch,
+        .topic = wire_text(topic),
+        .key = {message->key, message->key_bytes},
+        .value = {message->value, message->value_bytes},
+    };
+    struct moonmq_ack taken = {0};
+    for (;;) {
+        struct call call = {.reply_opcode = WIRE_PRODUCE_ACK, .take = take_ack, .context = &taken};
+        code = client_call(client, WIRE_PRODUCE_IDEMPOTENT, &produce, &call, !open, error);
+        /* Its sequence makes it safe to ask again. */
+        if (code != MOONMQ_INTERNAL || client_stream_now_us() >= deadline_us) break;
+        poll(NULL, 0, RETRY_PAUSE_MS);
+    }
+    /* A new identity while it was under way took the sequences with it. */
+    sequence = client_identity_sequence(identity, topic);
+    if (sequence != NULL) client_identity_settle(identity, sequence, 1, code);
+    if (code == MOONMQ_OK && ack != NULL) *ack = taken;
+    return code;
+}
