@@ -1,7 +1,8 @@
 /* keeper.c: writes the keys of a compacted topic over and over, deletes some, and reads the whole
  * again and again: each key's newest value is there, and no older one (I19).
  *
- * One batch at a time, sent under its sequence until it is acknowledged. A reading goes from the
+ * One batch at a time, sent under its sequence until it is acknowledged; and beside it one that is
+ * sent once: if its outcome is open, nobody writes its keys again. A reading goes from the
  * start of the log to the end of what was acknowledged or read before it began; one that takes too
  * long is given up, as tombstones stay for a limited time only.                                 */
 #include <stdlib.h>
@@ -20,6 +21,8 @@
 #define PAUSE_US_MAX     1500000
 #define READING_US_MAX   15000000 /* tombstones stay longer than that */
 #define DECOMPRESSED_MAX (1u << 20)
+#define LOOSE_KEYS       3 /* that the batches sent once are about, at a time */
+#define LOOSE_ROUNDS     200
 
 struct sim_keeper {
     struct sim_workload *workload;
@@ -34,7 +37,10 @@ struct sim_keeper {
     bool writing; /* a request is out */
     history_id first;
     uint32_t records; /* of the batch that is not acknowledged yet; 0: none */
-    bool reading;     /* a request is out */
+    struct sim_event loose_wake;
+    int loose_round; /* which keys it is about; those of earlier ones are left as they are */
+    bool loosely;    /* a batch that is sent once is out */
+    bool reading;    /* a request is out */
     bool has_map;
     struct history_map map;
     int64_t position, end; /* of the reading; position -1: the start is not known yet */
@@ -45,6 +51,7 @@ struct keeper_call {
     struct sim_call base;
     struct sim_keeper *keeper;
     bool asks_id, lists;
+    bool loose; /* sent once */
     history_id first;
     uint32_t records;
     int64_t producer_id;
@@ -66,6 +73,7 @@ struct keeper_at_node {
 };
 
 static void write_wake(struct sim_event *event);
+static void loose_wake(struct sim_event *event);
 static void read_wake(struct sim_event *event);
 
 struct sim_keeper *sim_keeper_new(struct sim_workload *workload, int client)
@@ -84,8 +92,12 @@ struct sim_keeper *sim_keeper_new(struct sim_workload *workload, int client)
     sim_topic_change(keeper->topic, "delete.retention.ms", random_between(random, 20000, 40000));
     sim_topic_change_text(keeper->topic, "min.cleanable.dirty.ratio",
                           random_below(random, 2) == 0 ? "0.01" : "0.5");
+    if (random_below(random, 2) == 0)
+        sim_topic_change(keeper->topic, "max.compaction.lag.ms", random_between(random, 200, 3000));
     workload->group->settings.retention_check_us = random_between(random, 500000, 5000000);
     sim_event_init(&keeper->write_wake, SIM_EVENT_CLIENT, NULL, write_wake);
+    sim_event_init(&keeper->loose_wake, SIM_EVENT_CLIENT, NULL, loose_wake);
+    keeper->loose_wake.detail = 0xe3000000u;
     sim_event_init(&keeper->read_wake, SIM_EVENT_CLIENT, NULL, read_wake);
     keeper->write_wake.detail = 0xe1000000u;
     keeper->read_wake.detail = 0xe2000000u;
@@ -96,9 +108,15 @@ void sim_keeper_free(struct sim_keeper *keeper)
 {
     struct sim_world *world = keeper->workload->world;
     sim_world_cancel(world, &keeper->write_wake);
+    sim_world_cancel(world, &keeper->loose_wake);
     sim_world_cancel(world, &keeper->read_wake);
     history_map_drop(&keeper->map);
     sim_release(keeper);
+}
+
+static uint16_t all_keys(const struct sim_keeper *keeper)
+{
+    return (uint16_t)(keeper->key_count + LOOSE_KEYS * LOOSE_ROUNDS);
 }
 
 void sim_keeper_start(struct sim_keeper *keeper)
@@ -109,14 +127,15 @@ void sim_keeper_start(struct sim_keeper *keeper)
     struct history_log *log = &workload->history.logs[keeper->log];
     log->compacted = true;
     log->key_writer = keeper->writer;
-    log->key_count = keeper->key_count;
+    log->key_count = all_keys(keeper);
     sim_world_schedule(world, &keeper->write_wake, world->now_us + RETRY_US);
+    sim_world_schedule(world, &keeper->loose_wake, world->now_us + RETRY_US);
     sim_world_schedule(world, &keeper->read_wake, world->now_us + PAUSE_US_MAX);
 }
 
 bool sim_keeper_drained(const struct sim_keeper *keeper)
 {
-    return keeper->records == 0 && !keeper->writing && !keeper->reading;
+    return keeper->records == 0 && !keeper->writing && !keeper->loosely && !keeper->reading;
 }
 
 /* Inside the process. */
@@ -145,9 +164,11 @@ static struct shared_bytes *build_batch(const struct keeper_call *call)
             tombstone ? (struct slice){NULL, 0} : buffer_slice(&value), 1, buffer_slice(&header));
     }
     struct batch_build_options options = BATCH_BUILD_PLAIN;
-    options.producer_id = call->producer_id;
-    options.producer_epoch = 0;
-    options.base_sequence = call->sequence;
+    if (!call->loose) {
+        options.producer_id = call->producer_id;
+        options.producer_epoch = 0;
+        options.base_sequence = call->sequence;
+    }
     struct error error;
     enum status status = batch_builder_finish(&builder, &options, &out, &error);
     ASSERT(status == STATUS_OK);
@@ -291,23 +312,64 @@ static void write_ended(struct sim_call *base, enum sim_call_end end)
     sim_world_schedule(workload->world, &keeper->write_wake, workload->world->now_us + pause_us);
 }
 
-static void begin_batch(struct sim_keeper *keeper)
+/* Records about `key_count` keys from `first_key` on; the first of them. */
+static history_id new_records(struct sim_keeper *keeper, uint32_t records, uint16_t first_key,
+                              uint16_t key_count)
 {
     struct sim_workload *workload = keeper->workload;
     struct random *random = &workload->domain_random;
-    uint32_t records = 1 + (uint32_t)random_below(random, 4);
+    history_id first = HISTORY_NOTHING;
     for (uint32_t i = 0; i < records; i++) {
-        uint16_t key = (uint16_t)random_between(random, 1, keeper->key_count);
+        uint16_t key = (uint16_t)(first_key + random_below(random, key_count));
         bool tombstone = random_below(random, 5) == 0;
         history_id id = history_new_keyed_record(
             &workload->history, keeper->writer, key,
             tombstone ? 0
                       : (uint16_t)random_between(random, history_value_bytes_min(),
                                                  2 * history_value_bytes_min()));
-        if (i == 0) keeper->first = id;
+        if (i == 0) first = id;
     }
-    keeper->records = records;
-    history_sent(&workload->history, keeper->first, records, keeper->log, true);
+    history_sent(&workload->history, first, records, keeper->log, true);
+    return first;
+}
+
+static void begin_batch(struct sim_keeper *keeper)
+{
+    keeper->records = 1 + (uint32_t)random_below(&keeper->workload->domain_random, 4);
+    keeper->first = new_records(keeper, keeper->records, 1, keeper->key_count);
+}
+
+static void loose_ended(struct sim_call *base, enum sim_call_end end)
+{
+    struct keeper_call *call = (struct keeper_call *)base;
+    struct sim_keeper *keeper = call->keeper;
+    struct sim_workload *workload = keeper->workload;
+    bool ok = learn(call, end);
+    keeper->loosely = false;
+    history_told(&workload->history, call->first, call->records, ok ? HISTORY_OK : HISTORY_UNKNOWN,
+                 call->number);
+    if (!ok) keeper->loose_round++;
+    sim_world_schedule(workload->world, &keeper->loose_wake,
+                       workload->world->now_us +
+                           random_between(&workload->domain_random, 20000, 500000));
+}
+
+static void loose_wake(struct sim_event *event)
+{
+    struct sim_keeper *keeper = CONTAINER_OF(event, struct sim_keeper, loose_wake);
+    struct sim_workload *workload = keeper->workload;
+    if (workload->draining || keeper->loose_round >= LOOSE_ROUNDS) return;
+    struct keeper_call *call =
+        sim_call_new(&workload->clients, sizeof(*call), keeper->client, serve_keeper, loose_ended);
+    call->keeper = keeper;
+    call->loose = true;
+    call->records = LOOSE_KEYS;
+    call->first = new_records(keeper, LOOSE_KEYS,
+                              (uint16_t)(keeper->key_count + 1 + keeper->loose_round * LOOSE_KEYS),
+                              LOOSE_KEYS);
+    keeper->loosely = true;
+    sim_workload_count(workload, SIM_REQUEST_KEYED);
+    sim_call_send(&call->base, keeper->guess.node, TIMEOUT_US);
 }
 
 static void write_wake(struct sim_event *event)
@@ -365,7 +427,7 @@ static void take_data(struct keeper_call *call)
 static void begin_reading(struct sim_keeper *keeper)
 {
     struct history *history = &keeper->workload->history;
-    history_map_begin(history, &keeper->map, keeper->log, keeper->writer, keeper->key_count);
+    history_map_begin(history, &keeper->map, keeper->log, keeper->writer, all_keys(keeper));
     keeper->has_map = true;
     keeper->position = -1;
     keeper->end = history->logs[keeper->log].committed;

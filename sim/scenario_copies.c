@@ -232,6 +232,35 @@ static void play_unknown_topic(struct sim_run *run)
     sim_run_settle(run);
 }
 
+static void prepare_keys(struct sim_group *group, struct sim_workload_options *options)
+{
+    scenario_prepare_one_log(group, options);
+    options->domains = SIM_COMPACTION;
+    options->plain = options->idempotent = 1;
+}
+
+/* T38: what nobody has confirmed yet is appended over keys that are committed, and compacted; then
+ * it is cut, and what it stood for has to be there. */
+static void play_cut_after_cleaning(struct sim_run *run)
+{
+    if (scenario_begin(run) == NULL || !sim_run_for(run, 3 * SECOND_US)) return;
+    for (int round = 0; round < 4; round++) {
+        struct sim_node *leader = sim_run_until_served(run, 2 * TAKEOVER_US);
+        if (leader == NULL) return;
+        for (int i = 0; i < run->group.node_count; i++)
+            scenario_starve(run, i, i != leader->index);
+        if (!sim_run_for(run, 4 * SECOND_US)) return;
+        scenario_keep_down(run, leader->index, SIM_DEATH_KILL);
+        for (int i = 0; i < run->group.node_count; i++)
+            scenario_starve(run, i, false);
+        if (sim_run_until_served(run, 2 * TAKEOVER_US) == NULL || !sim_run_for(run, SECOND_US))
+            return;
+        scenario_start(run, leader->index);
+        if (!sim_run_for(run, 5 * SECOND_US)) return;
+    }
+    sim_run_settle(run);
+}
+
 const struct scenario scenario_copies[] = {
     {.name = "two-rounds",
      .play = play_two_rounds,
@@ -249,5 +278,6 @@ const struct scenario scenario_copies[] = {
      .play = play_unknown_topic,
      .nodes = 3,
      .prepare = scenario_prepare_one_log},
+    {.name = "cut-after-cleaning", .play = play_cut_after_cleaning, .prepare = prepare_keys},
     {0},
 };

@@ -30,6 +30,7 @@ AIMS = {
     14: [["--domains", "transactions"]],  # transactions of a producer share one epoch
     15: [["--domains", "transactions"]],  # who takes an id over does not fence its epoch
     16: [["--scenario", "leader-kills"]],  # a duplicate is an error
+    17: [["--scenario", "cut-after-cleaning"]],  # compaction goes up to the log's end
     18: [["--scenario", "power-cut-all"]],  # directories are not synced
     19: [["--scenario", "failed-syncs"]],  # appends after an error of the disk
     20: [["--domains", "compaction"]],  # what compaction writes is not synced before it takes its place
