@@ -104,6 +104,7 @@ static void serve_produce(struct transactor_call *call, struct transactor_at_nod
         .batch = build_batch(call),
         .acks = ACKS_ALL,
         .timeout_us = ACK_TIMEOUT_US,
+        .rules = transactor->v2 ? PRODUCER_RULES_KAFKA_V2 : PRODUCER_RULES_KAFKA,
         .transactional_id = text_slice(transactor->payer->id),
         .transaction_client = transactor->v2 ? TRANSACTION_CLIENT_V2 : TRANSACTION_CLIENT_OLD,
         .done = produce_done,
