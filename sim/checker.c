@@ -429,7 +429,10 @@ static void compare_derived(struct sim_checker *checker, struct sim_node *leader
                 if ((core & 1u << i) == 0 || node == leader) continue;
                 struct partition *copy = other_copy(node, topic, p);
                 if (copy == NULL) continue;
-                if (partition_producers_hash(copy) != partition_producers_hash(mine))
+                /* Of what was aborted, a copy made of a compacted log knows less than the log's
+                 * own replica, which saw it. */
+                if (!topic_settings_of(topic)->compacted &&
+                    partition_producers_hash(copy) != partition_producers_hash(mine))
                     sim_verdict_fail(checker->verdict, "I24",
                                      "%s: producer state of nodes %d and %d differs",
                                      partition_name(mine), leader->index + 1, i + 1);
