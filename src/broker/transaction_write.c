@@ -81,9 +81,11 @@ static void fail_gathered(struct live_transaction *live, const struct produce *f
 }
 
 /* Nothing was written: as if it had not been decided. */
-static void write_failed(struct live_transaction *live, const struct produce *produce)
+static void write_failed(struct live_transaction *live, struct produce *produce)
 {
     bool wanted = live->pending_for != NULL;
+    /* A disk that is behind passes; LIMIT is for who has too many ids or partitions. */
+    if (produce->status == STATUS_LIMIT) produce->status = STATUS_NOT_ENOUGH_REPLICAS;
     live_forget_pending(live);
     fail_gathered(live, produce);
     answer_pending(live, produce->status, &produce->error);

@@ -662,7 +662,7 @@ static void submit(struct broker *broker, struct transaction_request *request,
     enum status status = check_request(broker, request);
     if (status == STATUS_OK && queue_is_full(broker, 0)) {
         status =
-            error_set(&request->error, STATUS_LIMIT, "too many requests wait for transactions");
+            error_set(&request->error, STATUS_NOT_READY, "too many requests wait for transactions");
     }
     if (status != STATUS_OK) {
         transaction_request_finish(request, status);

@@ -26,7 +26,8 @@ struct broker;
 struct partition;
 
 /* Bounds: ids in one partition of the internal topic; requests and produces that wait for a
- * transaction, in the whole broker (bytes: as many as may be unsynced). Beyond: STATUS_LIMIT. */
+ * transaction, in the whole broker (bytes: as many as may be unsynced). Beyond: STATUS_LIMIT, of
+ * requests NOT_READY. */
 #define TRANSACTIONAL_IDS_PER_PARTITION_MAX 65536
 #define TRANSACTION_WAITING_MAX             65536
 

@@ -38,10 +38,20 @@ static enum kafka_error storage_failed(const struct kafka_api *api)
     return api->kind == KAFKA_KIND_COORDINATOR ? KAFKA_NOT_COORDINATOR : KAFKA_STORAGE_ERROR;
 }
 
-/* Only some of what fails for a producer is retried by all clients: 19 is, and means no more. */
+/* Of these a limit may also mean that there are too many ids or partitions, which does not pass. */
+static bool has_limits_that_stay(const struct kafka_api *api)
+{
+    return api->key == KAFKA_INIT_PRODUCER_ID || api->key == KAFKA_ADD_PARTITIONS_TO_TXN ||
+           api->key == KAFKA_ADD_OFFSETS_TO_TXN;
+}
+
+/* Only some of what fails for a producer is retried by all clients: 19 is, and means no more. A
+ * coordinator's limit is the disk that is behind: no client expects 44 of it (section 7.4). */
 static enum kafka_error limit_reached(const struct kafka_api *api)
 {
-    return api->key == KAFKA_PRODUCE ? KAFKA_NOT_ENOUGH_REPLICAS : KAFKA_POLICY_VIOLATION;
+    if (api->key == KAFKA_PRODUCE) return KAFKA_NOT_ENOUGH_REPLICAS;
+    bool passes = api->kind == KAFKA_KIND_COORDINATOR && !has_limits_that_stay(api);
+    return passes ? KAFKA_COORDINATOR_NOT_AVAILABLE : KAFKA_POLICY_VIOLATION;
 }
 
 static enum kafka_error too_large(const struct kafka_api *api)

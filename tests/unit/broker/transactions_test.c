@@ -715,12 +715,40 @@ static void ids_on_record_are_listed(void **state)
     assert_int_equal(count, 1);
 }
 
+/* LIMIT would say that there are too many ids, which does not pass. */
+static void a_record_the_disk_has_no_room_for_is_no_limit_of_ids(void **state)
+{
+    struct rig *rig = *state;
+    struct rig_produce sent;
+    struct call call;
+    rig_deinit(rig);
+    rig_init(rig);
+    rig->settings.unsynced_bytes_max = 100;
+    rig_start(rig);
+    rig_lead(rig, 1);
+    rig_create(rig, "orders", 4);
+    broker_pause_produce(rig->broker, true);
+    sent = (struct rig_produce){
+        .produce = {.partition = rig_partition(rig, "orders", 0),
+                    .batch = rig_build(rig, "t", 1, &(struct batch_build_options)BATCH_BUILD_PLAIN),
+                    .acks = ACKS_ALL,
+                    .done = rig_produce_done,
+                    .context = &sent}};
+    broker_produce(rig->broker, &sent.produce);
+    send_init(rig, &call);
+    assert_answered(rig, &call, STATUS_NOT_ENOUGH_REPLICAS);
+    broker_pause_produce(rig->broker, false);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(sent.produce.status, STATUS_OK);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_commit_makes_what_was_written_stable),
+        TEST(a_record_the_disk_has_no_room_for_is_no_limit_of_ids),
         TEST(no_marker_is_written_before_the_outcome_is_replicated),
         TEST(what_comes_next_waits_until_the_end_is_complete),
         TEST(who_waits_too_long_is_told_so),

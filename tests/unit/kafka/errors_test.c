@@ -89,6 +89,23 @@ static void passing_troubles_of_a_producer_are_retried_by_all_clients(void **sta
     }
 }
 
+/* What is listed for coordinators (section 7.4): 44 is not, and ends a Java client. */
+static void a_disk_that_is_behind_ends_no_client_of_a_coordinator(void **state)
+{
+    (void)state;
+    assert_int_equal(code(KAFKA_OFFSET_COMMIT, 8, STATUS_LIMIT), 15);
+    assert_int_equal(code(KAFKA_TXN_OFFSET_COMMIT, 3, STATUS_LIMIT), 15);
+    assert_int_equal(code(KAFKA_JOIN_GROUP, 7, STATUS_LIMIT), 15);
+    assert_int_equal(code(KAFKA_SYNC_GROUP, 5, STATUS_LIMIT), 15);
+    assert_int_equal(code(KAFKA_END_TXN, 3, STATUS_LIMIT), 15);
+    assert_int_equal(code(KAFKA_PRODUCE, 9, STATUS_LIMIT), 19);
+    /* Too many ids or partitions: those stay. */
+    assert_int_equal(code(KAFKA_ADD_PARTITIONS_TO_TXN, 3, STATUS_LIMIT), 44);
+    assert_int_equal(code(KAFKA_ADD_OFFSETS_TO_TXN, 3, STATUS_LIMIT), 44);
+    assert_int_equal(code(KAFKA_INIT_PRODUCER_ID, 4, STATUS_LIMIT), 44);
+    assert_int_equal(code(KAFKA_CREATE_TOPICS, 5, STATUS_LIMIT), 44);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -96,6 +113,7 @@ int main(void)
         cmocka_unit_test(not_here_depends_on_who_was_asked),
         cmocka_unit_test(producers_never_see_the_epoch_fences),
         cmocka_unit_test(passing_troubles_of_a_producer_are_retried_by_all_clients),
+        cmocka_unit_test(a_disk_that_is_behind_ends_no_client_of_a_coordinator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
