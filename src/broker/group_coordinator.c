@@ -487,8 +487,8 @@ enum status broker_leave_group(struct broker *broker, struct slice group, struct
     return status;
 }
 
-enum status group_coordinator_check_commit(struct broker *broker, struct slice group,
-                                           const struct consumer_identity *who, bool transactional)
+static enum status check_committer(struct broker *broker, struct slice group,
+                                   const struct consumer_identity *who, bool transactional)
 {
     struct live_group *live = NULL;
     struct partition *partition;
@@ -509,4 +509,19 @@ enum status group_coordinator_check_commit(struct broker *broker, struct slice g
     status = consumer_group_check_commit(live->group, who, transactional, clock_of(broker));
     settle(live);
     return status;
+}
+
+/* In a transaction nobody is checked who does not say who he is, and an epoch that is over or a
+ * group that is gone are a generation that is: a producer takes 113 and 69 for fatal (8.1). */
+enum status group_coordinator_check_commit(struct broker *broker, struct slice group,
+                                           const struct consumer_identity *who, bool transactional)
+{
+    struct partition *partition;
+    bool anonymous =
+        who->generation < 0 && who->member_id.bytes == 0 && who->instance_id.data == NULL;
+    if (!transactional) return check_committer(broker, group, who, false);
+    if (anonymous) return group_coordinator_partition(broker, group, &partition);
+    enum status status = check_committer(broker, group, who, true);
+    bool over = status == STATUS_STALE_MEMBER_EPOCH || status == STATUS_UNKNOWN_GROUP;
+    return over ? STATUS_ILLEGAL_GENERATION : status;
 }

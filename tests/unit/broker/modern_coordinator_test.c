@@ -1,5 +1,6 @@
 #include "base/slice.h"
 #include "broker/group_coordinator.h"
+#include "broker/group_coordinator_state.h"
 #include "broker/modern_coordinator.h"
 #include "lib/broker_rig.h"
 
@@ -327,6 +328,27 @@ static void a_member_commits_at_its_epoch(void **state)
     }
 }
 
+static enum status check_in_transaction(struct rig *rig, const char *group, const char *member,
+                                        int32_t epoch)
+{
+    const struct consumer_identity who = {.member_id = slice_of_text(member), .generation = epoch};
+    return group_coordinator_check_commit(rig->broker, slice_of_text(group), &who, true);
+}
+
+/* A producer of old takes 113 and 69 for fatal. */
+static void a_transactions_commit_is_refused_with_what_producers_expect(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_JOIN), STATUS_OK);
+    assert_int_equal(check_in_transaction(rig, "group", "a", 1), STATUS_OK);
+    assert_int_equal(check_in_transaction(rig, "group", "a", 0), STATUS_ILLEGAL_GENERATION);
+    assert_int_equal(check_in_transaction(rig, "group", "b", 1), STATUS_UNKNOWN_MEMBER);
+    assert_int_equal(check_in_transaction(rig, "group", "", -1), STATUS_OK);
+    assert_int_equal(check_in_transaction(rig, "no such", "a", 1), STATUS_ILLEGAL_GENERATION);
+    assert_int_equal(check_in_transaction(rig, "no such", "", -1), STATUS_OK);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -334,6 +356,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_heartbeat_is_answered_when_what_it_wrote_is_replicated),
         TEST(a_heartbeat_without_news_waits_for_what_others_wrote_before),
+        TEST(a_transactions_commit_is_refused_with_what_producers_expect),
         TEST(one_who_went_away_is_not_answered),
         TEST(a_write_that_fails_takes_back_what_it_was_about),
         TEST(after_a_write_of_unknown_outcome_the_log_decides),
