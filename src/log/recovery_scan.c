@@ -47,6 +47,9 @@ static bool scan_epoch_fits(struct scan *scan, const struct batch_header *header
         recovery->last_epoch = epoch;
         return true;
     }
+    /* Below its first entry the history says nothing: a raised log start cut it. */
+    const struct epoch_history *history = &recovery->history;
+    if (known == -1 && history->count > 0 && epoch <= history->entries[0].last_epoch) return true;
     bool may_be_news = scan->unknown || scan_is_beyond(scan);
     if (may_be_news && epoch > epoch_history_latest(&recovery->history) &&
         epoch >= recovery->last_epoch) {

@@ -57,6 +57,32 @@ static void a_raised_start_removes_whole_segments_below_it_and_survives(void **s
     memory_disk_deinit(&disk);
 }
 
+static void a_start_inside_a_batch_costs_nothing_at_any_restart(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    enum status status;
+    (void)state;
+    fixture_begin(&f, &disk);
+    fixture_open(&f);
+    assert_int_equal(fixture_append_to(f.log, 10, 1, WALL_MS, 20), STATUS_OK);
+    fixture_rest(&f);
+    partition_log_raise_start(f.log, 7, 10);
+    fixture_rest(&f);
+    /* The first one puts the history that the start cut on the disk. */
+    for (int restart = 0; restart < 3; restart++) {
+        fixture_stop(&f);
+        fixture_reopen(&f);
+        assert_false(f.recovery.quarantined);
+        assert_int_equal(partition_log_start_offset(f.log), 7);
+        assert_int_equal(partition_log_end_offset(f.log), 10);
+        assert_int_equal(fixture_read_all(&f, 7, 1000, &status), 10);
+        assert_int_equal(status, STATUS_OK);
+    }
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
 static void raising_the_start_to_the_end_begins_a_new_segment(void **state)
 {
     struct memory_disk disk;
@@ -170,6 +196,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_raised_start_removes_whole_segments_below_it_and_survives),
+        cmocka_unit_test(a_start_inside_a_batch_costs_nothing_at_any_restart),
         cmocka_unit_test(raising_the_start_to_the_end_begins_a_new_segment),
         cmocka_unit_test(a_crash_at_any_operation_of_removal_leaves_no_hole),
         cmocka_unit_test(retention_by_size_keeps_what_the_limit_asks_for),
