@@ -312,6 +312,19 @@ void broker_commit_offsets(struct broker *broker, struct offsets_request *reques
                   loop_now_us(broker->loop) + wait_us(broker, request), commit_expired);
 }
 
+bool broker_commit_cancel(struct broker *broker, struct offsets_request *request)
+{
+    struct offsets_operation *operation = request->private_state;
+    if (operation == NULL) return false;
+    if (operation->stage == OFFSETS_COMMITTING) {
+        if (operation->produce.appended) return false;
+        broker_produce_cancel(broker, &operation->produce);
+    }
+    request->private_state = NULL;
+    operation_free(operation);
+    return true;
+}
+
 bool offsets_group_is_committing(const struct broker *broker, struct slice group)
 {
     const struct offsets_operation *operation;

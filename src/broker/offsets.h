@@ -58,6 +58,10 @@ struct offsets_request {
 /* Inputs are copied before return; the struct itself must live until `done`. */
 void broker_commit_offsets(struct broker *broker, struct offsets_request *request);
 void broker_fetch_offsets(struct broker *broker, struct offsets_request *request);
+/* Who asked for this commit is gone. True: `done` will not be called, the struct may go. False: it
+ * is in the log, and `done` is still to come. */
+STATUS_MUST_CHECK
+bool broker_commit_cancel(struct broker *broker, struct offsets_request *request);
 /* Which partition of the internal topic a key belongs to: |Java hashCode| mod count. */
 uint32_t internal_partition_of(struct slice key, uint32_t partition_count);
 

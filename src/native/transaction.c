@@ -190,6 +190,13 @@ static void offsets_free(struct native_request *request)
     free(work);
 }
 
+/* One that still waits would begin a transaction whose session is gone: nobody would end it. */
+static bool offsets_abandon(struct native_request *request)
+{
+    struct offsets_work *work = request->work;
+    return broker_commit_cancel(native_broker(request), &work->offsets);
+}
+
 static void committed(void *context, struct offsets_request *offsets)
 {
     struct offsets_work *work = context;
@@ -261,6 +268,7 @@ static struct offsets_work *offsets_work_new(struct native_request *request,
                    commit->offsets.items.bytes + 1);
     request->work = work;
     request->free_work = offsets_free;
+    request->abandon = offsets_abandon;
     work->request = request;
     work->items = memory_new(((size_t)commit->offsets.count + 1) * sizeof(*work->items));
     work->offsets = (struct offsets_request){

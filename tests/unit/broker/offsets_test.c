@@ -300,6 +300,34 @@ static void a_deleted_topics_offsets_go_with_it(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+static void a_commit_that_is_not_in_the_log_can_be_taken_back(void **state)
+{
+    struct rig *rig = *state;
+    struct call open, loading, queued;
+    committed(rig, 10);
+    rig->hold_high_watermark = true;
+    commit(rig, &open, 20);
+    stepped_loop_settle(&rig->fake);
+    assert_false(broker_commit_cancel(rig->broker, &open.request));
+    rig_follow(rig, 2, 2);
+    rig_lead(rig, 3);
+    struct partition *partition = group_partition(rig);
+    int64_t end = partition_log_end(partition);
+    commit(rig, &loading, 30);
+    assert_true(broker_commit_cancel(rig->broker, &loading.request));
+    rig->hold_high_watermark = false;
+    partition_set_high_watermark(partition, end);
+    stepped_loop_settle(&rig->fake);
+    broker_pause_produce(rig->broker, true);
+    commit(rig, &queued, 40);
+    assert_true(broker_commit_cancel(rig->broker, &queued.request));
+    broker_pause_produce(rig->broker, false);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(loading.calls, 0);
+    assert_int_equal(queued.calls, 0);
+    assert_int_equal(partition_log_end(partition), end);
+}
+
 /* ---- in a transaction ---- */
 
 static enum status commit_in_transaction(struct rig *rig, int64_t producer_id, int16_t epoch,
@@ -441,6 +469,7 @@ int main(void)
         TEST(a_commit_waits_until_a_new_leader_knows_its_groups),
         TEST(a_follower_refuses),
         TEST(a_deleted_topics_offsets_go_with_it),
+        TEST(a_commit_that_is_not_in_the_log_can_be_taken_back),
         TEST(a_commit_in_a_transaction_is_shown_from_its_marker_on),
         TEST(an_aborted_transaction_commits_no_offset),
         TEST(an_older_instance_commits_nothing),

@@ -1,4 +1,6 @@
 /* Named producers and transactions over the native protocol (native-protocol.md 4.6, 4.9). */
+#include "broker/transactions.h"
+
 #include "front_end.h"
 
 static struct front_end front;
@@ -320,6 +322,43 @@ static void offsets_count_when_the_transaction_is_committed(void **state)
     client_free(&client);
 }
 
+static const struct transaction_value *on_record(const char *name)
+{
+    return broker_describe_transaction(front.broker, wire_text(name));
+}
+
+static void offsets_that_wait_begin_no_transaction_when_their_connection_is_gone(void **state)
+{
+    (void)state;
+    struct client client, other;
+    struct loop *loop = loop_event_interface(front.loop);
+    open_client(&client);
+    open_client(&other);
+    client_create_topic(&client, "t", 1);
+    client_produce(&client, "t", "k", "a");
+    init_producer(&client, "p");
+    begin(&client);
+    client_expect(&client, ask_offsets(&client, "g", 0, 1), WIRE_OK);
+    end(&client, true);
+    begin(&client);
+    ask_offsets(&client, "g", 0, 0); /* behind the end of the first */
+    client_free(&client);
+    int64_t end_us = loop_now_us(loop) + FRONT_END_PATIENCE_US;
+    while (on_record("p")->status != TRANSACTION_COMPLETE_COMMIT) {
+        assert_true(loop_now_us(loop) < end_us);
+        front_end_turn(&front);
+    }
+    /* Time enough for what would come now. */
+    init_producer(&other, "q");
+    begin(&other);
+    client_expect(&other, ask_offsets(&other, "h", 0, 1), WIRE_OK);
+    end(&other, true);
+    wait_committed(&other, "h", 1);
+    assert_int_equal(on_record("p")->status, TRANSACTION_COMPLETE_COMMIT);
+    assert_int_equal(committed_offset(&other, "g"), 1);
+    client_free(&other);
+}
+
 static void offsets_are_checked(void **state)
 {
     (void)state;
@@ -348,6 +387,7 @@ int main(void)
         TEST(newer_session_aborts_what_the_older_left_open),
         TEST(states_are_kept),
         TEST(offsets_count_when_the_transaction_is_committed),
+        TEST(offsets_that_wait_begin_no_transaction_when_their_connection_is_gone),
         TEST(offsets_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
