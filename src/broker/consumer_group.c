@@ -79,6 +79,7 @@ static void restore_member(struct consumer_group *group, const struct group_reco
     struct consumer_member *member = member_add(group, &join, from->id);
     member_set_assignment(group, member, from->assignment);
     member->synced = true;
+    member->unheard = true;
     session_begin(group, member, clock);
     if (record->leader.data != NULL && group_slices_equal(record->leader, from->id)) {
         group->leader = member;
@@ -152,11 +153,17 @@ enum status group_identify(const struct consumer_group *group, struct slice memb
     if (instance_id.data != NULL) {
         struct consumer_member *member = member_find_instance(group, instance_id);
         if (member == NULL) return STATUS_UNKNOWN_MEMBER;
-        if (!group_slices_equal(member->id, member_id)) return STATUS_FENCED_INSTANCE;
+        if (!group_slices_equal(member->id, member_id)) {
+            /* The leader before may have given it an id and died before that was on record: it
+             * joins anew and takes its seat. Fenced, it would be gone for good. */
+            return member->unheard ? STATUS_UNKNOWN_MEMBER : STATUS_FENCED_INSTANCE;
+        }
+        member->unheard = false;
         *out = member;
         return STATUS_OK;
     }
     *out = member_find(group, member_id);
+    if (*out != NULL) (*out)->unheard = false;
     return *out != NULL ? STATUS_OK : STATUS_UNKNOWN_MEMBER;
 }
 

@@ -297,6 +297,7 @@ static void replace_static(struct consumer_group *group, struct consumer_member 
                            struct group_clock clock, struct group_actions *actions)
 {
     refuse_former(group, member, actions);
+    member->unheard = false;
     struct slice before = group_copy(group, member_metadata(member, group->protocol));
     member_set_id(group, member, join->new_id);
     member_update(group, member, join);

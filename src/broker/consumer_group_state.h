@@ -23,6 +23,7 @@ struct consumer_member {
     bool synced;   /* asked for its assignment in this generation, or need not */
     bool fresh;    /* never had an answer: does not know its id */
     bool replaced; /* static, has a new id; its join is answered when that is stored */
+    bool unheard;  /* of the record, and has not spoken to this leader yet */
     bool skips_assignment;
     bool at_once;
     struct slice former_id; /* valid while replaced */
@@ -111,7 +112,7 @@ void answer(struct group_actions *actions, struct group_waiter *waiter, enum sta
 void answer_join(struct consumer_group *group, struct consumer_member *member, enum status status,
                  struct group_actions *actions);
 void answer_sync(struct consumer_member *member, enum status status, struct group_actions *actions);
-/* The member that speaks: OK, UNKNOWN_MEMBER or FENCED_INSTANCE. */
+/* The member that speaks, and so is heard of: OK, UNKNOWN_MEMBER or FENCED_INSTANCE. */
 enum status group_identify(const struct consumer_group *group, struct slice member_id,
                            struct slice instance_id, struct consumer_member **out);
 

@@ -1033,6 +1033,48 @@ static void a_restored_group_goes_on_as_if_nothing_happened(void **state)
     assert_int_equal(now(scene), CONSUMER_GROUP_STABLE);
 }
 
+/* Its new id was answered with a generation that the leader before did not live to store. */
+static void a_static_member_whose_new_id_died_with_the_leader_joins_anew(void **state)
+{
+    struct scene *scene = *state;
+    struct guest first = static_guest("i1"), back = static_guest("i1");
+    join(scene, &first);
+    sync_now(scene, &first);
+    struct consumer_group *group = restored(scene);
+    back.metadata = "other";
+    join(scene, &back);
+    assert_int_equal(back.status, STATUS_OK);
+    consumer_group_free(scene->group);
+    scene->group = group;
+    assert_int_equal(beat(scene, &back), STATUS_UNKNOWN_MEMBER);
+    assert_int_equal(commit_in(scene, &back, 1, true), STATUS_UNKNOWN_MEMBER);
+    sync_now(scene, &back);
+    assert_int_equal(back.status, STATUS_UNKNOWN_MEMBER);
+    join(scene, &back);
+    assert_int_equal(back.status, STATUS_UNKNOWN_MEMBER);
+    back.id[0] = '\0';
+    join(scene, &back);
+    assert_int_equal(back.status, STATUS_OK);
+    sync_now(scene, &back);
+    assert_int_equal(back.status, STATUS_OK);
+    assert_int_equal(consumer_group_member_count(scene->group), 1);
+    assert_int_equal(beat(scene, &first), STATUS_FENCED_INSTANCE);
+}
+
+static void a_restored_static_member_that_was_heard_fences_others(void **state)
+{
+    struct scene *scene = *state;
+    struct guest fixed = static_guest("i1"), other = static_guest("i1");
+    join(scene, &fixed);
+    sync_now(scene, &fixed);
+    struct consumer_group *group = restored(scene);
+    consumer_group_free(scene->group);
+    scene->group = group;
+    strcpy(other.id, "another");
+    assert_int_equal(beat(scene, &fixed), STATUS_OK);
+    assert_int_equal(beat(scene, &other), STATUS_FENCED_INSTANCE);
+}
+
 static void a_restored_member_that_does_not_come_is_dropped(void **state)
 {
     struct scene *scene = *state;
@@ -1127,6 +1169,8 @@ int main(void)
         TEST(commits_are_accepted_while_preparing_and_refused_while_completing),
         TEST(a_commit_counts_as_a_heartbeat),
         TEST(a_restored_group_goes_on_as_if_nothing_happened),
+        TEST(a_static_member_whose_new_id_died_with_the_leader_joins_anew),
+        TEST(a_restored_static_member_that_was_heard_fences_others),
         TEST(a_restored_member_that_does_not_come_is_dropped),
         TEST(all_who_wait_can_be_refused_at_once),
         TEST(sessions_begin_anew_after_a_pause),
