@@ -175,6 +175,7 @@ struct topic *topic_new(struct broker *broker, const char *name, const struct uu
     topic->hidden = true;
     topic_config_init(&topic->config);
     topic_config_settings(&topic->config, &topic->settings);
+    internal_topic_settings(&topic->settings, topic->name);
     return topic;
 }
 

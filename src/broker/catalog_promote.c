@@ -80,7 +80,7 @@ static void plan_internal_topic(struct promote_operation *promote, const char *n
     struct broker *broker = promote->operation.broker;
     if (catalog_find(broker, name, strlen(name)) != NULL) return;
     uint32_t at = promote->created_count++;
-    internal_topic_config(&promote->configs[at]);
+    internal_topic_config(&promote->configs[at], name);
     promote->created[at] = (struct manifest_topic){
         .name = name,
         .uid = uuid_random(&broker->random),

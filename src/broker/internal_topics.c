@@ -1,6 +1,7 @@
 /* internal_topics.c: see internal_topics.h. */
 #include "broker/internal_topics.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,12 @@
 const char *const internal_topic_names[INTERNAL_TOPIC_COUNT] = {CONSUMER_OFFSETS_TOPIC,
                                                                 TRANSACTION_STATE_TOPIC};
 
-void internal_topic_config(struct topic_config *out)
+/* A group is one record, and may have CONSUMER_GROUP_BYTES_MAX; below what the tables decode. */
+#define OFFSETS_TOPIC_BATCH_BYTES 9437184
+_Static_assert(OFFSETS_TOPIC_BATCH_BYTES >= CONSUMER_GROUP_BYTES_MAX + (1 << 20),
+               "room for what a record adds to what its group takes");
+
+void internal_topic_config(struct topic_config *out, const char *topic_name)
 {
     struct error error;
     topic_config_init(out);
@@ -24,6 +30,19 @@ void internal_topic_config(struct topic_config *out)
     ASSERT(status == STATUS_OK);
     status = topic_config_set(out, "segment.bytes", "104857600", &error);
     ASSERT(status == STATUS_OK);
+    if (strcmp(topic_name, CONSUMER_OFFSETS_TOPIC) != 0) return;
+    char text[16];
+    snprintf(text, sizeof(text), "%d", OFFSETS_TOPIC_BATCH_BYTES);
+    status = topic_config_set(out, "max.message.bytes", text, &error);
+    ASSERT(status == STATUS_OK);
+}
+
+void internal_topic_settings(struct topic_settings *settings, const char *topic_name)
+{
+    bool holds_groups = strcmp(topic_name, CONSUMER_OFFSETS_TOPIC) == 0;
+    if (holds_groups && settings->batch_bytes_max < OFFSETS_TOPIC_BATCH_BYTES) {
+        settings->batch_bytes_max = OFFSETS_TOPIC_BATCH_BYTES;
+    }
 }
 
 /* ---- which partition (Kafka's rule, which clients never compute but tools do) ---- */

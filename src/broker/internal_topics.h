@@ -18,8 +18,10 @@
 #define INTERNAL_TOPIC_COUNT    2
 extern const char *const internal_topic_names[INTERNAL_TOPIC_COUNT]; /* ascending */
 
-/* Initialised with what an internal topic has: compact, segments of 100 MiB. */
-void internal_topic_config(struct topic_config *out);
+/* Initialised with what an internal topic has: compact, segments of 100 MiB, room for a group. */
+void internal_topic_config(struct topic_config *out, const char *topic_name);
+/* What is in force whatever the configuration says: topics of before have room for a group, too. */
+void internal_topic_settings(struct topic_settings *settings, const char *topic_name);
 
 /* What an internal partition carries beside its log. */
 struct internal_state {

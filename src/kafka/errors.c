@@ -56,6 +56,8 @@ static enum kafka_error limit_reached(const struct kafka_api *api)
 
 static enum kafka_error too_large(const struct kafka_api *api)
 {
+    /* A member takes 10 for fatal. */
+    if (api->key == KAFKA_SYNC_GROUP) return KAFKA_COORDINATOR_NOT_AVAILABLE;
     bool commits = api->key == KAFKA_OFFSET_COMMIT || api->key == KAFKA_TXN_OFFSET_COMMIT;
     return commits ? KAFKA_INVALID_COMMIT_OFFSET_SIZE : KAFKA_MESSAGE_TOO_LARGE;
 }

@@ -232,6 +232,38 @@ static void an_assignment_that_cannot_be_replicated_is_an_error_and_a_rebalance(
     assert_int_equal(guest.status, STATUS_OK);
 }
 
+/* Beyond what one record of other topics may have. */
+static void a_large_group_is_stored_and_survives_a_failover(void **state)
+{
+    struct rig *rig = *state;
+    struct guest guest = {0};
+    size_t bytes = 7 << 20;
+    uint8_t *metadata = calloc(1, bytes);
+    const struct consumer_protocol protocol = {rig_text("range"), {metadata, bytes}};
+    struct consumer_join join = {
+        .client_id = rig_text("client"),
+        .client_host = rig_text("/host"),
+        .protocol_type = rig_text("consumer"),
+        .protocols = &protocol,
+        .protocol_count = 1,
+        .session_timeout_ms = 10000,
+        .rebalance_timeout_ms = 60000,
+    };
+    guest.request = (struct group_request){.done = answered, .context = &guest};
+    broker_join_group(rig->broker, rig_text("group"), &join, &guest.request);
+    assert_int_equal(guest.status, STATUS_OK);
+    sync_group(rig, &guest);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(guest.answers, 2);
+    assert_int_equal(guest.status, STATUS_OK);
+    change_leader(rig);
+    assert_int_equal(beat(rig, &guest), STATUS_OK);
+    rig_restart(rig);
+    rig_lead(rig, rig->view.epoch + 1);
+    assert_int_equal(beat(rig, &guest), STATUS_OK);
+    free(metadata);
+}
+
 static void a_group_whose_members_left_is_its_record_only(void **state)
 {
     struct rig *rig = *state;
@@ -520,6 +552,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(an_assignment_is_given_out_when_it_is_replicated),
         TEST(an_assignment_that_cannot_be_replicated_is_an_error_and_a_rebalance),
+        TEST(a_large_group_is_stored_and_survives_a_failover),
         TEST(a_group_whose_members_left_is_its_record_only),
         TEST(a_client_that_goes_away_is_not_answered),
         TEST(a_silent_member_is_dropped_by_its_session),

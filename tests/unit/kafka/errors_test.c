@@ -98,6 +98,7 @@ static void a_disk_that_is_behind_ends_no_client_of_a_coordinator(void **state)
     assert_int_equal(code(KAFKA_JOIN_GROUP, 7, STATUS_LIMIT), 15);
     assert_int_equal(code(KAFKA_SYNC_GROUP, 5, STATUS_LIMIT), 15);
     assert_int_equal(code(KAFKA_END_TXN, 3, STATUS_LIMIT), 15);
+    assert_int_equal(code(KAFKA_SYNC_GROUP, 5, STATUS_TOO_LARGE), 15);
     assert_int_equal(code(KAFKA_PRODUCE, 9, STATUS_LIMIT), 19);
     /* Too many ids or partitions: those stay. */
     assert_int_equal(code(KAFKA_ADD_PARTITIONS_TO_TXN, 3, STATUS_LIMIT), 44);
