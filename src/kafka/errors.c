@@ -27,9 +27,11 @@ static enum kafka_error not_ready(const struct kafka_api *api)
     return not_here(api);
 }
 
-/* Of a coordinator, whatever keeps it from its log is told as "not available" (section 7.4). */
+/* Of a coordinator, whatever keeps it from its log is told as "not available" (section 7.4), which
+ * Java before 3.9 does not expect of OffsetFetch. */
 static enum kafka_error waited_in_vain(const struct kafka_api *api, enum kafka_error otherwise)
 {
+    if (api->key == KAFKA_OFFSET_FETCH) return KAFKA_NOT_COORDINATOR;
     return api->kind == KAFKA_KIND_COORDINATOR ? KAFKA_COORDINATOR_NOT_AVAILABLE : otherwise;
 }
 
@@ -51,7 +53,7 @@ static enum kafka_error limit_reached(const struct kafka_api *api)
 {
     if (api->key == KAFKA_PRODUCE) return KAFKA_NOT_ENOUGH_REPLICAS;
     bool passes = api->kind == KAFKA_KIND_COORDINATOR && !has_limits_that_stay(api);
-    return passes ? KAFKA_COORDINATOR_NOT_AVAILABLE : KAFKA_POLICY_VIOLATION;
+    return passes ? waited_in_vain(api, KAFKA_POLICY_VIOLATION) : KAFKA_POLICY_VIOLATION;
 }
 
 static enum kafka_error too_large(const struct kafka_api *api)

@@ -107,6 +107,18 @@ static void a_disk_that_is_behind_ends_no_client_of_a_coordinator(void **state)
     assert_int_equal(code(KAFKA_CREATE_TOPICS, 5, STATUS_LIMIT), 44);
 }
 
+static void a_reader_of_offsets_is_never_told_that_the_coordinator_is_not_available(void **state)
+{
+    (void)state;
+    for (int16_t v = 1; v <= 9; v++) {
+        for (int status = 0; status < STATUS_COUNT; status++) {
+            assert_int_not_equal(code(KAFKA_OFFSET_FETCH, v, (enum status)status), 15);
+        }
+    }
+    assert_int_equal(code(KAFKA_OFFSET_FETCH, 7, STATUS_TIMEOUT), 16);
+    assert_int_equal(code(KAFKA_OFFSET_FETCH, 7, STATUS_NOT_ENOUGH_REPLICAS), 16);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -115,6 +127,7 @@ int main(void)
         cmocka_unit_test(producers_never_see_the_epoch_fences),
         cmocka_unit_test(passing_troubles_of_a_producer_are_retried_by_all_clients),
         cmocka_unit_test(a_disk_that_is_behind_ends_no_client_of_a_coordinator),
+        cmocka_unit_test(a_reader_of_offsets_is_never_told_that_the_coordinator_is_not_available),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
