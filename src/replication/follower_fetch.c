@@ -53,6 +53,9 @@ static void fill_marks(const struct follow_partition *of, struct wire_request_en
     } else if (partition_is_broken(of->partition)) {
         entry->flags |= WIRE_FAILED;
         entry->reason = WIRE_REASON_QUARANTINED;
+    } else if (entry->fetch_offset < of->asks_from) {
+        /* What lies before the leader's log start is nobody's any more: nothing more is claimed. */
+        entry->fetch_offset = entry->durable_offset = of->asks_from;
     }
     if (of->rewound) entry->flags |= WIRE_REWOUND;
 }
@@ -210,11 +213,42 @@ static uint8_t check_batches(const struct follow *follow, const struct follow_pa
     return WIRE_REASON_NONE;
 }
 
+/* The leader's log start may lie inside a batch (DELETE_RECORDS), and a log that was reset to it
+ * ends there: does the first batch begin before the end of an empty log, and hold it? */
+static bool begins_inside(const struct follow *follow, const struct follow_partition *of,
+                          struct slice data, struct batch_header *header)
+{
+    struct partition_log *log = partition_log_of(of->partition);
+    int64_t end = partition_log_end_offset(log);
+    if (partition_log_start_offset(log) != end) return false;
+    if (batch_parse(data.data, data.bytes, true, header, NULL) != STATUS_OK) return false;
+    return batch_crc_matches(data.data, header) && header->base_offset < end &&
+           batch_last_offset(header) >= end &&
+           header->leader_epoch >= epoch_history_latest(partition_log_epochs(log)) &&
+           header->leader_epoch <= follow->options.epoch;
+}
+
+/* The log begins anew where that batch does, so that every file of it begins with a whole one; the
+ * log start comes with the batch, which is asked for again. */
+static void begin_at_batch(struct follow *follow, struct follow_partition *of,
+                           const struct batch_header *header, int64_t high_watermark)
+{
+    int64_t end = partition_log_end(of->partition);
+    follow_reset(follow, of, header->base_offset, header->leader_epoch, high_watermark);
+    of->asks_from = end;
+}
+
 /* true: marks may be taken. */
-static bool append_data(struct follow *follow, struct follow_partition *of, struct slice data)
+static bool append_data(struct follow *follow, struct follow_partition *of,
+                        const struct wire_answer_entry *entry, struct slice data)
 {
     if (data.bytes == 0) return true;
     uint64_t records;
+    struct batch_header header;
+    if (begins_inside(follow, of, data, &header)) {
+        begin_at_batch(follow, of, &header, entry->high_watermark);
+        return false;
+    }
     uint8_t reason = check_batches(follow, of, data, &records);
     if (reason != WIRE_REASON_NONE) {
         log_warn("fetched_data_refused partition=%s reason=%u", partition_name(of->partition),
@@ -229,6 +263,7 @@ static bool append_data(struct follow *follow, struct follow_partition *of, stru
     if (batches != NULL) status = partition_follow_append(of->partition, batches, gap, &error);
     shared_bytes_unref(batches); /* the log keeps its own reference */
     if (status == STATUS_OK) {
+        of->asks_from = 0;
         follow->options.handlers.fetched(follow->options.handlers.context, records);
         follow_mark_changed(follow, of);
         return true;
@@ -253,7 +288,7 @@ static bool append_data(struct follow *follow, struct follow_partition *of, stru
 static void apply_data(struct follow *follow, struct follow_partition *of,
                        const struct wire_answer_entry *entry, struct slice data)
 {
-    if (!append_data(follow, of, data)) return;
+    if (!append_data(follow, of, entry, data)) return;
     follow_note_begin(follow, of);
     int64_t log_end = partition_log_end(of->partition);
     int64_t mark = entry->high_watermark < log_end ? entry->high_watermark : log_end;

@@ -137,6 +137,7 @@ void follow_reset(struct follow *follow, struct follow_partition *of, int64_t of
     /* It may be the last to hold what a leader with a broken disk lacks. */
     bool set_aside = of->conflict || of->uncut;
     of->conflict = of->uncut = false;
+    of->asks_from = 0;
     rewind_began(follow, of);
     partition_reset(of->partition, offset, epoch, high_watermark, set_aside, reset_done, of);
 }

@@ -1,7 +1,9 @@
 """A compacted topic keeps the newest value of each key on every replica; DeleteRecords takes effect everywhere."""
+import shutil
 import struct
 import time
 
+import batches
 import clients
 import kafka_wire
 from group import wait_for
@@ -91,3 +93,29 @@ def test_deleted_records_stay_deleted_after_a_failover(new_group):
     consumer = clients.Consumer({"bootstrap.servers": group.bootstrap, "group.id": "reader", **FAST})
     assert consumer.get_watermark_offsets(clients.TopicPartition("shrinking", 0), timeout=30) == (7, 10)
     consumer.close()
+
+
+def test_a_replica_that_comes_back_empty_catches_up_with_a_log_start_inside_a_batch(new_group):
+    group = new_group().start()
+    leader = group.wait_all_in_sync()
+    clients.create_topic(group.bootstrap, "inside", 1)
+    body = kafka_wire.produce_body("inside", 0, batches.encode_batch([b"%d" % i for i in range(10)]))
+    with kafka_wire.Connection(leader) as connection:
+        connection.ask(0, 3, body)
+    assert delete_records(leader, "inside", 7) == (7, 0)
+    emptied, kept = group.others(leader)
+    emptied.terminate()
+    shutil.rmtree(emptied.data_dir)
+    emptied.start()
+    group.wait_all_in_sync()
+    clients.produce(group.bootstrap, "inside", [b"10"])
+    group.wait_all_in_sync()
+    # It has what the others have, after another restart as well.
+    emptied.terminate()
+    emptied.start()
+    group.wait_all_in_sync()
+    kept.terminate()
+    leader.kill()
+    kept.start()
+    group.wait_leader(among=[emptied, kept])
+    assert clients.consume(group.bootstrap, "inside", 4, offset=7) == [b"7", b"8", b"9", b"10"]

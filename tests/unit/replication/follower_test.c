@@ -311,6 +311,82 @@ static void a_reset_restarts_at_the_leaders_log_start(void **state)
     script_free(script);
 }
 
+static void script_send_nothing(struct script *script, struct scripted_link *link)
+{
+    script_reply(script, link, &(struct reply){.session = script->session});
+}
+
+static void a_log_start_inside_a_batch_is_reached_with_the_whole_batch(void **state)
+{
+    struct script *script = script_following();
+    struct partition *orders = script_orders(script);
+    (void)state;
+    const struct wire_answer_entry reset = {.slot = 0,
+                                            .kind = WIRE_RESET,
+                                            .offset = 54,
+                                            .epoch = EPOCH,
+                                            .high_watermark = 58,
+                                            .log_start = 54};
+    script_send_entry(script, &reset);
+    assert_int_equal(script_told(script_progress(script)).entries[0].fetch_offset, 54);
+    script_send_nothing(script, script_progress(script));
+    /* Records 50 to 57: the log begins anew at 50, and the leader is asked from 54 on, as before.
+     */
+    script_send_batch(script, 50, 8, EPOCH, 58);
+    assert_int_equal(partition_log_end(orders), 50);
+    assert_true(partition_damaged(orders));
+    struct told told = script_told(script_progress(script));
+    assert_int_equal(told.header.entry_count, 1);
+    assert_int_equal(told.entries[0].flags, WIRE_REWOUND);
+    assert_int_equal(told.entries[0].fetch_offset, 54);
+    assert_int_equal(told.entries[0].durable_offset, 54);
+    assert_int_equal(told.entries[0].last_epoch, EPOCH);
+    /* The leader's log start may move on meanwhile, within the batch or not. */
+    script_send_entry(script, &(struct wire_answer_entry){.slot = 0,
+                                                          .kind = WIRE_RESET,
+                                                          .offset = 56,
+                                                          .epoch = EPOCH,
+                                                          .high_watermark = 58,
+                                                          .log_start = 56});
+    assert_int_equal(partition_log_end(orders), 56);
+    script_send_batch(script, 50, 8, EPOCH, 58);
+    assert_int_equal(partition_log_end(orders), 50);
+    struct shared_bytes *batch = script_batch(script, 50, 8, EPOCH);
+    struct reply reply = {.session = script->session,
+                          .entry_count = 1,
+                          .entries = {{.slot = 0,
+                                       .kind = WIRE_DATA,
+                                       .high_watermark = 58,
+                                       .log_start = 56,
+                                       .offset = 50,
+                                       .epoch = EPOCH,
+                                       .bytes = (uint32_t)batch->bytes}},
+                          .records = batch};
+    script_reply(script, script_fetch(script), &reply);
+    shared_bytes_unref(batch);
+    assert_int_equal(partition_log_start(orders), 56);
+    assert_int_equal(partition_log_end(orders), 58);
+    assert_int_equal(partition_high_watermark(orders), 58);
+    assert_false(partition_damaged(orders));
+    told = script_told(script_fetch(script));
+    assert_int_equal(told.header.entry_count, 1);
+    assert_int_equal(told.entries[0].fetch_offset, 58);
+    assert_int_equal(told.entries[0].log_start, 56);
+    script_free(script);
+}
+
+static void only_an_empty_log_takes_a_batch_that_begins_before_its_end(void **state)
+{
+    struct script *script = script_following();
+    (void)state;
+    script_send_batch(script, 0, 5, EPOCH, 5);
+    script_send_batch(script, 3, 4, EPOCH, 5);
+    assert_int_equal(partition_log_end(script_orders(script)), 5);
+    struct told told = script_told(script_fetch(script));
+    assert_int_equal(told.entries[0].reason, WIRE_REASON_OUT_OF_ORDER);
+    script_free(script);
+}
+
 static void a_reset_that_is_not_due_is_refused(void **state)
 {
     struct script *script = script_following();
@@ -550,6 +626,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_damaged_copy_that_may_not_be_cut_comes_anew_and_its_files_are_kept),
     cmocka_unit_test(a_divergence_met_later_is_cut_and_told_until_heard),
     cmocka_unit_test(a_reset_restarts_at_the_leaders_log_start),
+    cmocka_unit_test(a_log_start_inside_a_batch_is_reached_with_the_whole_batch),
+    cmocka_unit_test(only_an_empty_log_takes_a_batch_that_begins_before_its_end),
     cmocka_unit_test(a_reset_that_is_not_due_is_refused),
     cmocka_unit_test(a_new_version_is_fetched_and_its_partition_defined),
     cmocka_unit_test(a_version_announced_while_another_is_fetched_is_fetched_too),
