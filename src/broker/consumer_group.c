@@ -345,6 +345,11 @@ uint64_t consumer_group_store_id(const struct consumer_group *group)
     return group->store_id;
 }
 
+bool consumer_group_is_storing(const struct consumer_group *group)
+{
+    return group->storing;
+}
+
 bool consumer_group_is_idle(const struct consumer_group *group)
 {
     return group->state == CONSUMER_GROUP_EMPTY && group->pending == NULL && !group->storing;

@@ -170,6 +170,8 @@ size_t consumer_group_bytes(const struct consumer_group *group);
 /* CONSUMER_GROUP_NEVER_US: nothing is due. May be too early, never too late. */
 int64_t consumer_group_due_us(const struct consumer_group *group);
 uint64_t consumer_group_store_id(const struct consumer_group *group);
+/* Is consumer_group_stored() awaited? */
+bool consumer_group_is_storing(const struct consumer_group *group);
 /* No members and none expected: it may be forgotten once its record says so. */
 bool consumer_group_is_idle(const struct consumer_group *group);
 /* Does a member subscribe to the topic? Only the "consumer" protocol type can be read. */

@@ -20,8 +20,8 @@
 struct group_store {
     struct broker *broker;
     struct produce produce;
-    struct slice group; /* own memory */
-    uint64_t store_id;
+    struct slice group;      /* own memory */
+    uint64_t life, store_id; /* whose it is, and which of its */
     struct group_store *next, *prev;
 };
 
@@ -52,6 +52,7 @@ static struct live_group *live_add(struct broker *broker, struct consumer_group 
     struct slice id = consumer_group_id(group);
     live->broker = broker;
     live->group = group;
+    live->life = ++broker->groups->lives;
     HASH_ADD_KEYPTR(hh, broker->groups->live, id.data, id.bytes, live);
     return live;
 }
@@ -90,7 +91,12 @@ void group_coordinator_forget(struct broker *broker, struct slice id)
 {
     struct live_group *live = group_coordinator_find(broker, id);
     if (live == NULL || consumer_group_state(live->group) != CONSUMER_GROUP_EMPTY) return;
-    live_free(live);
+    if (consumer_group_is_storing(live->group)) {
+        /* Its record on the way ends what the table still says of its members. */
+        live->forgotten = true;
+    } else {
+        live_free(live);
+    }
 }
 
 static void group_due(void *context, struct deadline *deadline);
@@ -102,7 +108,8 @@ static void settle(struct live_group *live)
     if (consumer_group_state(live->group) == CONSUMER_GROUP_PREPARING) {
         group_sessions_rebalancing(broker, consumer_group_id(live->group));
     }
-    if (consumer_group_is_idle(live->group) && is_on_record(live)) {
+    if (consumer_group_state(live->group) != CONSUMER_GROUP_EMPTY) live->forgotten = false;
+    if (consumer_group_is_idle(live->group) && (live->forgotten || is_on_record(live))) {
         live_free(live);
         return;
     }
@@ -149,7 +156,7 @@ static void stored(void *context, struct produce *produce)
     struct group_store *store = context;
     struct broker *broker = store->broker;
     struct live_group *live = group_coordinator_find(broker, store->group);
-    uint64_t store_id = store->store_id;
+    uint64_t life = store->life, store_id = store->store_id;
     enum status status = produce->status;
     if (status != STATUS_OK) {
         log_warn("group_not_stored group=\"%.*s\" reason=\"%s\"", (int)store->group.bytes,
@@ -157,7 +164,7 @@ static void stored(void *context, struct produce *produce)
         offsets_note_uncertain(produce);
     }
     store_free(store);
-    if (live == NULL) return;
+    if (live == NULL || live->life != life) return;
     struct group_actions actions;
     group_actions_init(&actions);
     consumer_group_stored(live->group, store_id, status, clock_of(broker), &actions);
@@ -200,6 +207,7 @@ static void store_group(struct live_group *live)
     memcpy(copy, id.data, id.bytes);
     store->broker = broker;
     store->group = (struct slice){copy, id.bytes};
+    store->life = live->life;
     store->store_id = consumer_group_store_id(live->group);
     DL_APPEND(broker->groups->stores, store);
     store->produce = (struct produce){

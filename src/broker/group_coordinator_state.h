@@ -11,7 +11,9 @@ struct live_group {
     struct broker *broker;
     struct consumer_group *group;
     struct deadline deadline;
-    size_t bytes; /* as counted in the coordinator */
+    uint64_t life;  /* no two of an id have the same */
+    bool forgotten; /* removed while its record was on the way: goes when that has ended */
+    size_t bytes;   /* as counted in the coordinator */
     UT_hash_handle hh;
 };
 struct group_store;   /* a group's record on its way; group_coordinator.c */
@@ -20,6 +22,7 @@ struct session_group; /* members the broker looks after, a group each; group_ses
 
 struct group_coordinator {
     struct live_group *live; /* uthash walks in the order in which they came to life */
+    uint64_t lives;          /* that ever were */
     size_t bytes;            /* of all of them */
     bool answering;          /* inside a callback */
     int64_t serving_since_us;

@@ -445,6 +445,19 @@ static void a_commit_that_waits_for_room_is_refused_when_its_generation_ends(voi
 
 /* ---- what goes ---- */
 
+/* A group restored of its record, whose only member has left since; that is not on record yet. */
+static void leave_after_a_failover(struct rig *rig)
+{
+    struct guest guest = stable(rig);
+    change_leader(rig);
+    stepped_loop_settle(&rig->fake);
+    rig->hold_high_watermark = true;
+    assert_int_equal(
+        broker_leave_group(rig->broker, rig_text("group"), rig_text(guest.id), (struct slice){0}),
+        STATUS_OK);
+    stepped_loop_settle(&rig->fake);
+}
+
 static void removed(void *context, enum status status, const struct error *error)
 {
     (void)error;
@@ -488,6 +501,46 @@ static enum status delete_offset(struct rig *rig, struct commit *deletion, const
     stepped_loop_settle(&rig->fake);
     assert_int_equal(deletion->calls, 1);
     return deletion->request.status;
+}
+
+static void an_answer_about_a_deleted_groups_record_is_not_taken_for_the_next_ones(void **state)
+{
+    struct rig *rig = *state;
+    struct guest next = {0};
+    leave_after_a_failover(rig);
+    struct partition *partition = group_partition(rig);
+    int64_t end = partition_log_end(partition);
+    int answer = -1;
+    broker_delete_group(rig->broker, rig_text("group"), 0, removed, &answer);
+    stepped_loop_settle(&rig->fake);
+    join(rig, &next);
+    assert_int_equal(next.answers, 1);
+    assert_int_equal(next.status, STATUS_OK);
+    sync_group(rig, &next);
+    stepped_loop_settle(&rig->fake);
+    partition_set_high_watermark(partition, end);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(next.answers, 1);
+    partition_set_high_watermark(partition, partition_log_end(partition));
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(answer, STATUS_OK);
+    assert_int_equal(next.answers, 2);
+    assert_int_equal(next.status, STATUS_OK);
+    assert_int_equal(describe(rig).members, 1);
+}
+
+static void a_group_deleted_while_its_record_was_on_the_way_is_gone(void **state)
+{
+    struct rig *rig = *state;
+    leave_after_a_failover(rig);
+    int answer = -1;
+    broker_delete_group(rig->broker, rig_text("group"), 0, removed, &answer);
+    stepped_loop_settle(&rig->fake);
+    struct partition *partition = group_partition(rig);
+    partition_set_high_watermark(partition, partition_log_end(partition));
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(answer, STATUS_OK);
+    assert_int_equal(describe(rig).count, 0);
 }
 
 static void offsets_of_topics_nobody_reads_are_deleted(void **state)
@@ -567,6 +620,8 @@ int main(void)
         TEST(commits_are_checked_against_the_group),
         TEST(a_commit_that_waits_for_room_is_refused_when_its_generation_ends),
         TEST(a_group_without_members_is_deleted_with_its_offsets),
+        TEST(an_answer_about_a_deleted_groups_record_is_not_taken_for_the_next_ones),
+        TEST(a_group_deleted_while_its_record_was_on_the_way_is_gone),
         TEST(offsets_of_topics_nobody_reads_are_deleted),
         TEST(offsets_of_a_group_without_members_expire),
         TEST(offsets_never_expire_right_after_taking_over),
