@@ -9,6 +9,7 @@
  * left, and then as long; of a live producer what its state is made of; the last batch of each
  * segment, so that a file tells where it ends. Emptied batches that have to stay keep their header.
  * Records of aborted transactions and records without key go. Offsets and batches keep their place.
+ * A batch whose CRC holds but whose records cannot be read stays as it is, and hides no other.
  *
  * How far a log is clean is written in its segments' digests: what is cut, reset, recreated or
  * damaged is dirty again, without anybody's doing.

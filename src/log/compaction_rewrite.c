@@ -100,6 +100,29 @@ static bool horizon_has_passed(const struct compaction *compaction,
     return horizon_ms != BATCH_HORIZON_NONE && horizon_ms <= compaction->request->now_ms;
 }
 
+/* The batch is what was written (its CRC holds), but its records cannot be read or would not fit:
+ * nobody had to read them when they came. It stays as it is. */
+static bool stays_unread(enum status status)
+{
+    return status != STATUS_OK && status != STATUS_NO_MEMORY;
+}
+
+/* What batch_rewrite() made of the batch, or the batch itself. */
+static enum status rewrite_put(struct output *output, struct batch_rewrite *rewrite,
+                               const uint8_t *data, const struct batch_header *header,
+                               struct error *error)
+{
+    struct buffer *batch = &output->compaction->batch;
+    buffer_clear(batch);
+    enum status status = batch_rewrite(rewrite, data, header->batch_bytes, batch, error);
+    if (stays_unread(status)) {
+        return output_put(output, (struct slice){data, header->batch_bytes}, error);
+    }
+    if (status != STATUS_OK) return status;
+    output->changed = output->changed || rewrite->changed;
+    return batch->bytes > 0 ? output_put(output, buffer_slice(batch), error) : STATUS_OK;
+}
+
 static enum status rewrite_data(struct output *output, const uint8_t *data,
                                 const struct batch_header *header, bool last, struct error *error)
 {
@@ -117,14 +140,11 @@ static enum status rewrite_data(struct output *output, const uint8_t *data,
                                     .keep_max_timestamp = kept_for_producer,
                                     .horizon_ms = new_horizon_ms(compaction),
                                     .decompressed_bytes_max = BATCH_BYTES_MAX};
-    buffer_clear(&compaction->batch);
-    enum status status =
-        batch_rewrite(&rewrite, data, header->batch_bytes, &compaction->batch, error);
-    if (status != STATUS_OK) return status;
-    output->changed = output->changed || rewrite.changed;
-    if (compaction->batch.bytes == 0) return STATUS_OK;
-    if (transactional) compaction_note_ongoing(compaction, header->producer_id);
-    return output_put(output, buffer_slice(&compaction->batch), error);
+    int64_t before = compaction->digest.bytes;
+    enum status status = rewrite_put(output, &rewrite, data, header, error);
+    bool stays = compaction->digest.bytes > before;
+    if (stays && transactional) compaction_note_ongoing(compaction, header->producer_id);
+    return status;
 }
 
 static bool keep_all(void *context, const struct record *record)
@@ -155,13 +175,7 @@ static enum status rewrite_marker(struct output *output, const uint8_t *data,
                                         needed ? BATCH_HORIZON_NONE : new_horizon_ms(compaction),
                                     .horizon_always = true,
                                     .decompressed_bytes_max = BATCH_BYTES_MAX};
-    buffer_clear(&compaction->batch);
-    enum status status =
-        batch_rewrite(&rewrite, data, header->batch_bytes, &compaction->batch, error);
-    if (status != STATUS_OK) return status;
-    output->changed = output->changed || rewrite.changed;
-    if (compaction->batch.bytes == 0) return STATUS_OK;
-    return output_put(output, buffer_slice(&compaction->batch), error);
+    return rewrite_put(output, &rewrite, data, header, error);
 }
 
 static enum status rewrite_batch(struct output *output, const uint8_t *data,

@@ -135,8 +135,8 @@ static enum status scan_marker(struct compaction *compaction, struct segment_wal
     /* Emptied, it ends nothing that is left. */
     if (header.record_count == 0) return STATUS_OK;
     status = batch_read_marker(data, header.batch_bytes, &marker, error);
-    if (status == STATUS_NOT_FOUND) return STATUS_OK;
-    if (status != STATUS_OK) return status;
+    /* Some other control batch, or none that can be read: it ends nothing. */
+    if (status != STATUS_OK) return status == STATUS_NO_MEMORY ? status : STATUS_OK;
     struct open_transaction *open = open_find(compaction->open, seen->producer_id);
     if (open == NULL) return STATUS_OK;
     if (!marker.commit) aborted_add(compaction, open, seen->base_offset);
@@ -219,7 +219,19 @@ static enum status scan_transactions(struct compaction *compaction, struct error
 
 /* ---- the map ---- */
 
-/* *full: nothing from this batch's map_end on is in the map. */
+/* Can all of its records be read? The iterator itself stays where it is. */
+static bool map_can_read(const struct record_iterator *iterator)
+{
+    struct record_iterator ahead = *iterator; /* what it unfolded is borrowed */
+    struct record record;
+    enum status status;
+    while ((status = record_iterator_next(&ahead, &record, NULL)) == STATUS_OK)
+        continue;
+    return status == STATUS_NOT_FOUND;
+}
+
+/* *full: nothing from this batch's map_end on is in the map. Keys of a batch that cannot be read
+ * to its end count for nothing: it stays as it is, and what it hides is anyone's guess. */
 static enum status map_batch(struct compaction *compaction, const uint8_t *data,
                              const struct batch_header *header, bool *full, struct error *error)
 {
@@ -227,8 +239,9 @@ static enum status map_batch(struct compaction *compaction, const uint8_t *data,
     struct record record;
     enum status status =
         record_iterator_init(&iterator, data, header->batch_bytes, BATCH_BYTES_MAX, error);
-    if (status != STATUS_OK) return status;
-    while ((status = record_iterator_next(&iterator, &record, error)) == STATUS_OK) {
+    if (status != STATUS_OK) return status == STATUS_NO_MEMORY ? status : STATUS_OK;
+    bool readable = map_can_read(&iterator);
+    while (readable && record_iterator_next(&iterator, &record, error) == STATUS_OK) {
         if (record.offset < compaction->first_dirty || !record.has_key) continue;
         if (record.offset >= compaction->map_end) break;
         if (offset_map_put(compaction->map, record.key, record.offset)) continue;
@@ -237,7 +250,7 @@ static enum status map_batch(struct compaction *compaction, const uint8_t *data,
         break;
     }
     record_iterator_deinit(&iterator);
-    return status == STATUS_NOT_FOUND ? STATUS_OK : status;
+    return STATUS_OK;
 }
 
 static enum status map_segment(struct compaction *compaction, struct segment_walk *walk, bool *full,

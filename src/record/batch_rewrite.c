@@ -27,7 +27,8 @@ static enum status put_rebased(struct rewriting *work, const struct record *reco
     struct buffer body;
     int64_t timestamp_delta;
     if (__builtin_sub_overflow(timestamp_ms, work->base_timestamp_ms, &timestamp_delta)) {
-        return error_set(error, STATUS_CORRUPT, "batch: timestamp %lld", (long long)timestamp_ms);
+        return error_set(error, STATUS_INVALID_TIMESTAMP, "batch: timestamp %lld",
+                         (long long)timestamp_ms);
     }
     buffer_init(&body, BATCH_BYTES_MAX);
     buffer_put_u8(&body, 0);
@@ -148,6 +149,12 @@ enum status batch_rewrite(struct batch_rewrite *rewrite, const uint8_t *data, si
     if (set_horizon) {
         work.base_timestamp_ms = rewrite->horizon_ms;
         status = rewrite_records(&work, data, bytes, error);
+        if (status == STATUS_INVALID_TIMESTAMP) {
+            /* A timestamp too far from the horizon to be told by it: such a batch does without. */
+            set_horizon = false;
+            work.base_timestamp_ms = header.base_timestamp_ms;
+            status = rewrite_records(&work, data, bytes, error);
+        }
     }
     if (status == STATUS_OK && buffer_failed(&work.records)) {
         status = error_set(error, STATUS_NO_MEMORY, "no memory for a batch");

@@ -21,7 +21,7 @@ struct batch_rewrite {
     bool keep_header;        /* of an emptied batch */
     bool keep_max_timestamp; /* though the record that had it goes */
     /* Set in a batch that has none, if what is kept holds a tombstone or `horizon_always`.
-     * BATCH_HORIZON_NONE: not now. */
+     * BATCH_HORIZON_NONE: not now. Not set where a timestamp is too far from it to be told. */
     int64_t horizon_ms;
     bool horizon_always;
     size_t decompressed_bytes_max;
@@ -38,7 +38,8 @@ static inline int64_t batch_horizon_ms(const struct batch_header *header)
 }
 
 /* Appends to `out` what is left of the whole batch in `data`: nothing, its header, or a batch.
- * STATUS_CORRUPT: its records do not hold; NO_MEMORY, TOO_LARGE: `out` is as before. */
+ * STATUS_CORRUPT, or what its codec says: its records cannot be read; NO_MEMORY, TOO_LARGE: `out`
+ * is as before. */
 STATUS_MUST_CHECK
 enum status batch_rewrite(struct batch_rewrite *rewrite, const uint8_t *data, size_t bytes,
                           struct buffer *out, struct error *error);

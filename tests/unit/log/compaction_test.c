@@ -1,5 +1,7 @@
 /* compaction_test.c: passes over a log: what stays, the swap under crashes, cancelling, memory. */
+#include "base/crc32c.h"
 #include "lib/compaction_model.h"
+#include "record/layout.h"
 
 static void the_last_record_of_each_key_stays(void **state)
 {
@@ -407,6 +409,119 @@ static void an_idle_log_is_rolled_so_that_it_can_be_cleaned(void **state)
 
 /* Random keys, tombstones and transactions, compacted at random moments, restarted now and then:
  * the surviving values are those of a plain table. */
+/* The batch as a producer might have made it: length and CRC are right. */
+static void raw_append(struct log_fixture *f, struct buffer *batch)
+{
+    store_u32(batch->data + BATCH_AT_LENGTH, (uint32_t)(batch->bytes - BATCH_LENGTH_EXCLUDES));
+    store_u32(batch->data + BATCH_AT_CRC,
+              crc32c(batch->data + BATCH_CRC_COVERS_FROM, batch->bytes - BATCH_CRC_COVERS_FROM));
+    batch_set_base_offset(batch->data, partition_log_end_offset(f->log));
+    struct shared_bytes *shared = shared_bytes_copy(batch->data, batch->bytes);
+    assert_int_equal(partition_log_append(f->log, shared, false, NULL), STATUS_OK);
+    shared_bytes_unref(shared);
+    fake_loop_run(&f->loop);
+}
+
+/* One record of key 1. */
+static void raw_build(struct buffer *out, int64_t timestamp_ms, bool tombstone,
+                      enum batch_codec codec)
+{
+    struct batch_builder builder;
+    struct batch_build_options options = BATCH_BUILD_PLAIN;
+    struct slice value = {(const uint8_t *)"1", 1};
+    options.codec = codec;
+    options.leader_epoch = 1;
+    batch_builder_init(&builder);
+    buffer_init(out, 0);
+    batch_builder_add(&builder, timestamp_ms, (struct slice){(const uint8_t *)"key-1", 5},
+                      tombstone ? (struct slice){0} : value, 0, (struct slice){0});
+    assert_int_equal(batch_builder_finish(&builder, &options, out, NULL), STATUS_OK);
+    batch_builder_deinit(&builder);
+}
+
+static void a_tombstone_of_any_time_is_cleaned(void **state)
+{
+    static const int64_t times_ms[] = {INT64_MIN, KEYED_TIME_MS - INT64_MAX, -2, INT64_MAX};
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        struct memory_disk disk;
+        struct log_fixture f;
+        struct log_compaction pass;
+        struct buffer batch;
+        compaction_begin(&f, &disk, 400);
+        raw_build(&batch, times_ms[i % 4], true, CODEC_NONE);
+        raw_append(&f, &batch);
+        raw_append(&f, &batch);
+        for (int k = 0; k < 20; k++) {
+            keyed_append(&f, (struct keyed){.key = 0, .value = k});
+        }
+        struct log_compaction options = {.delete_retention_ms = i < 4 ? 1000 : INT64_MAX};
+        assert_int_equal(compact(&f, &pass, &options), STATUS_OK);
+        assert_int_equal(pass.damage.to, 0);
+        assert_true(pass.clean_to > 10 && pass.swaps > 0);
+        buffer_deinit(&batch);
+        fixture_stop(&f);
+        memory_disk_deinit(&disk);
+    }
+}
+
+/* Two batches that hide what they hold: one of a broken stream, one that unfolds beyond all
+ * bounds. Both came when nobody had to read them. */
+static void raw_unreadable(struct buffer *out, bool bomb)
+{
+    raw_build(out, KEYED_TIME_MS, false, CODEC_ZSTD);
+    if (!bomb) {
+        memset(out->data + BATCH_HEADER_BYTES, 0xaa, out->bytes - BATCH_HEADER_BYTES);
+        return;
+    }
+    size_t bytes = BATCH_BYTES_MAX + (1 << 20);
+    uint8_t *zeros = calloc(1, bytes);
+    assert_non_null(zeros);
+    out->bytes = BATCH_HEADER_BYTES;
+    assert_int_equal(codec_compress(CODEC_ZSTD, (struct slice){zeros, bytes}, out, NULL),
+                     STATUS_OK);
+    free(zeros);
+}
+
+static void a_batch_that_cannot_be_read_stays_as_it_is(void **state)
+{
+    (void)state;
+    for (int bomb = 0; bomb < 2; bomb++) {
+        struct memory_disk disk;
+        struct log_fixture f;
+        struct log_compaction pass;
+        struct buffer batch;
+        compaction_begin(&f, &disk, 400);
+        keyed_append(&f, (struct keyed){.key = 1, .value = 1});
+        raw_unreadable(&batch, bomb == 1);
+        raw_append(&f, &batch);
+        for (int k = 0; k < 20; k++) {
+            keyed_append(&f, (struct keyed){.key = 0, .value = k});
+        }
+        assert_int_equal(compact(&f, &pass, NULL), STATUS_OK);
+        assert_int_equal(pass.damage.to, 0);
+        assert_true(pass.clean_to > 10 && pass.swaps > 0);
+        struct view_batches *batches = calloc(1, sizeof(*batches));
+        enum status status;
+        assert_int_equal(read_all_batches(&f, 0, batches, &status),
+                         partition_log_end_offset(f.log));
+        assert_int_equal(batches->items[0].header.base_offset, 0);
+        assert_int_equal(batches->items[0].header.record_count, 1);
+        assert_int_equal(batches->items[1].header.base_offset, 1);
+        assert_int_equal(batches->items[1].header.batch_bytes, batch.bytes);
+        assert_memory_equal(batches->items[1].data + BATCH_HEADER_BYTES,
+                            batch.data + BATCH_HEADER_BYTES, batch.bytes - BATCH_HEADER_BYTES);
+        for (int i = 0; i < batches->count; i++) {
+            free(batches->items[i].data);
+        }
+        free(batches);
+        assert_int_equal(compact(&f, &pass, NULL), STATUS_NOT_FOUND);
+        buffer_deinit(&batch);
+        fixture_stop(&f);
+        memory_disk_deinit(&disk);
+    }
+}
+
 static void surviving_values_are_those_of_a_plain_table(void **state)
 {
     (void)state;
@@ -432,6 +547,8 @@ int main(void)
         cmocka_unit_test(reads_that_meet_a_swap_see_every_last_value),
         cmocka_unit_test(a_cut_cancels_a_pass_and_its_progress_is_forgotten),
         cmocka_unit_test(an_idle_log_is_rolled_so_that_it_can_be_cleaned),
+        cmocka_unit_test(a_tombstone_of_any_time_is_cleaned),
+        cmocka_unit_test(a_batch_that_cannot_be_read_stays_as_it_is),
         cmocka_unit_test(surviving_values_are_those_of_a_plain_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "record/batch_rewrite.h"
+#include "record/layout.h"
 
 #define BASE_OFFSET 1000
 #define BASE_TIME   5000
@@ -183,6 +184,26 @@ static void a_horizon_is_set_once_and_only_with_tombstones(void **state)
     buffer_deinit(&again);
 }
 
+static void a_batch_too_far_from_its_horizon_does_without(void **state)
+{
+    struct buffer batch, out;
+    struct batch_header header;
+    unsigned bits = 30; /* a tombstone among them */
+    struct batch_rewrite rewrite = options_of(&bits);
+    (void)state;
+    build(&batch, CODEC_NONE);
+    store_u64(batch.data + BATCH_AT_BASE_TIMESTAMP, (uint64_t)INT64_C(-10));
+    buffer_init(&out, 0);
+    rewrite.horizon_ms = INT64_MAX;
+    assert_int_equal(batch_rewrite(&rewrite, batch.data, batch.bytes, &out, NULL), STATUS_OK);
+    assert_int_equal(batch_parse(out.data, out.bytes, true, &header, NULL), STATUS_OK);
+    assert_int_equal(header.record_count, 4);
+    assert_int_equal(header.base_timestamp_ms, -10);
+    assert_int_equal(batch_horizon_ms(&header), BATCH_HORIZON_NONE);
+    buffer_deinit(&batch);
+    buffer_deinit(&out);
+}
+
 static void what_is_no_batch_is_refused_and_nothing_is_appended(void **state)
 {
     struct buffer batch, out;
@@ -209,6 +230,7 @@ int main(void)
         cmocka_unit_test(a_batch_of_which_all_stays_is_the_same_bytes),
         cmocka_unit_test(an_emptied_batch_is_nothing_or_its_header),
         cmocka_unit_test(a_horizon_is_set_once_and_only_with_tombstones),
+        cmocka_unit_test(a_batch_too_far_from_its_horizon_does_without),
         cmocka_unit_test(what_is_no_batch_is_refused_and_nothing_is_appended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
