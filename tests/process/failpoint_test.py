@@ -1,13 +1,14 @@
 """A broker that dies at each of its failpoints, or gets an error there, loses nothing (fault matrix F6).
 
 One group serves all cases. In each, a follower is started with a failpoint, lives through what a broker does
-(joins, writes, rolls segments, makes and drops topics, leads, sees another leave) until it has passed it, and is
+(joins, writes, rolls segments, makes and drops topics, ends transactions, leads, sees another leave) until it has passed it, and is
 started again without.
 """
 import subprocess
 import time
 
 import pytest
+from confluent_kafka import KafkaException
 
 import clients
 from group import dev_binary, wait_for
@@ -24,6 +25,19 @@ def failpoint_names():
         return []
     done = subprocess.run([str(dev_binary()), "failpoints"], capture_output=True, text=True, check=True)
     return done.stdout.split()
+
+
+def retried(call):
+    """A transactional call, again for as long as the client says that this may help."""
+    def done():
+        try:
+            call(10)
+            return True
+        except KafkaException as why:
+            if not why.args[0].retriable():
+                raise
+            return False
+    wait_for(done, "the transactional call")
 
 
 class Scene:
@@ -145,8 +159,24 @@ class Scene:
         assert other.terminate() == 0
         other.start()
 
+    def end_transactions(self):
+        """One committed and one aborted, by a client that takes up what a dead coordinator left."""
+        if not self.name.startswith("transaction."):
+            return
+        producer = clients.Producer({"bootstrap.servers": self.group.bootstrap, "transactional.id": self.topic,
+                                     **clients.FAST})
+        retried(producer.init_transactions)
+        for commit in (True, False):
+            producer.begin_transaction()
+            producer.produce(self.topic, b"committed" if commit else b"aborted", partition=0)
+            assert producer.flush(60) == 0
+            retried(producer.commit_transaction if commit else producer.abort_transaction)
+        stable = read_all(self.group.bootstrap, self.topic, 1, settings={"isolation.level": "read_committed"})
+        values = list(stable.values())
+        assert values.count(b"committed") == 1 and b"aborted" not in values
+
     def live(self):
-        for step in (self.join, self.write, self.make_and_drop_a_topic, self.lead, self.write,
+        for step in (self.join, self.write, self.make_and_drop_a_topic, self.lead, self.write, self.end_transactions,
                      self.make_and_drop_a_topic, self.see_another_leave, self.join):
             step()
             if self.is_hit():
