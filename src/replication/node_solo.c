@@ -47,6 +47,7 @@ void node_solo_begin(struct node *node)
     if (changed) node_persist_identity(node, false);
     int32_t epoch = node->identity.solo_epoch;
     node->role = NODE_PENDING;
+    node->won_us = node_now(node);
     node->view.epoch = epoch;
     node->view.group = node->identity.group;
     node->view.isr[0] = node->view.self_id;

@@ -354,6 +354,7 @@ def test_rot_found_at_start_and_by_a_reader_is_one_alarm(new_group):
     broker.start().wait_alive()
     name = 'moonmq_alarms_total{kind="corrupt_range"}'
     wait_for(lambda: broker.metrics()[name] == 1, "the alarm of recovery")
+    wait_for(lambda: broker.log_path.read_bytes().count(b" listening ") == 2, "clients are let in")
     with kafka_wire.Connection(broker) as connection:
         for _ in range(3):
             connection.ask(kafka_wire.FETCH, 4, kafka_wire.fetch_body("t", 0, 0))
