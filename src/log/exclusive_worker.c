@@ -135,32 +135,11 @@ static void exclusive_end(struct exclusive *exclusive, enum status status)
 /* ---- doing it ---- */
 
 /* Snapshots of states past the new end: they hold what the log no longer does. */
-struct snapshot_sweep {
-    struct file_system *fs;
-    const char *directory;
-    int64_t above;
-    enum status status;
-    struct error *error;
-};
-
-static bool snapshot_sweep_one(void *context, const char *name, enum file_kind kind)
-{
-    struct snapshot_sweep *sweep = context;
-    int64_t base;
-    if (kind != FILE_KIND_REGULAR || !segment_name_parse(name, ".snapshot", &base)) return true;
-    if (base <= sweep->above) return true;
-    sweep->status =
-        segment_remove_file(sweep->fs, sweep->directory, base, ".snapshot", sweep->error);
-    return sweep->status == STATUS_OK;
-}
-
 static enum status snapshots_remove_above(struct file_system *fs, const char *directory,
                                           int64_t offset, struct error *error)
 {
-    struct snapshot_sweep sweep = {
-        .fs = fs, .directory = directory, .above = offset, .error = error};
-    enum status status = file_list(fs, directory, snapshot_sweep_one, &sweep, error);
-    return status == STATUS_OK ? sweep.status : status;
+    bool any;
+    return segment_snapshots_keep(fs, directory, 0, offset, &any, error);
 }
 
 static enum status segments_remove_down_to(struct file_system *fs, const char *directory,

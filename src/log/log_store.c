@@ -269,16 +269,47 @@ void log_store_flush(struct log_store *store, log_done_fn done, void *context)
     log_store_wait(store, false, done, context);
 }
 
-/* So that the next start need not read the last segments for producers. */
+/* So that the next start need not read the last segments for producers. Of what is durable only:
+ * a snapshot may not know what a crash still takes. */
 static void stop_take_snapshots(struct log_store *store)
 {
     struct partition_log *log;
     DL_FOREACH(store->logs, log)
     {
         if (!log->appended || log->failed || log->dropped || log->busy) continue;
+        if (log->durable != log->log_end) continue;
         struct buffer *snapshot = log_take_snapshot(log);
         if (snapshot != NULL) snapshot_start(log, log->log_end, snapshot);
     }
+}
+
+/* A stop: first all is flushed, then the snapshots are taken. */
+struct store_stop {
+    struct log_store *store;
+    log_done_fn done;
+    void *context;
+    enum status status; /* of the flush */
+    struct error error;
+};
+
+static void stop_ended(void *context, enum status status, const struct error *error)
+{
+    struct store_stop *stop = context;
+    if (stop->status != STATUS_OK) {
+        status = stop->status;
+        error = &stop->error;
+    }
+    if (stop->done != NULL) stop->done(stop->context, status, error);
+    free(stop);
+}
+
+static void stop_flushed(void *context, enum status status, const struct error *error)
+{
+    struct store_stop *stop = context;
+    stop->status = status;
+    if (error != NULL) stop->error = *error;
+    stop_take_snapshots(stop->store);
+    log_store_wait(stop->store, true, stop_ended, stop);
 }
 
 void log_store_stop(struct log_store *store, log_done_fn done, void *context)
@@ -290,8 +321,9 @@ void log_store_stop(struct log_store *store, log_done_fn done, void *context)
     {
         compaction_cancel(log);
     }
-    stop_take_snapshots(store);
-    log_store_wait(store, true, done, context);
+    struct store_stop *stop = memory_new(sizeof(*stop));
+    *stop = (struct store_stop){.store = store, .done = done, .context = context};
+    log_store_wait(store, false, stop_flushed, stop);
 }
 
 size_t log_store_unsynced_bytes(const struct log_store *store)

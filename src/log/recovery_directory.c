@@ -154,10 +154,18 @@ static enum status apply_sync_names(struct recovery *recovery, struct error *err
 
 enum status recovery_apply(struct recovery *recovery, struct error *error)
 {
-    bool names = false;
+    bool names = false, removed = false;
     if (!recovery->directory_exists) return STATUS_OK;
     enum status status = apply_strays(recovery, error);
-    if (status == STATUS_OK) status = apply_removals(recovery, &names, error);
+    if (status == STATUS_OK) status = apply_removals(recovery, &removed, error);
+    /* A snapshot above the log end knows records that were lost, and other ones will take their
+     * place: it is gone for good before there are any. */
+    int64_t floor = recovery->record == SYNCED_KNOWN ? recovery->synced.floor : 0;
+    if (status == STATUS_OK) {
+        status = segment_snapshots_keep(recovery->fs, recovery->directory, floor,
+                                        recovery->expected, &names, error);
+    }
+    names = names || removed;
     uint32_t last = recovery->segment_count;
     while (last > 0 && recovery->segments[last - 1].remove) {
         last--;

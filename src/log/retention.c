@@ -22,6 +22,7 @@ struct retire_job {
     struct partition_log *log;
     int64_t *bases;
     uint32_t count;
+    int64_t floor; /* the first segment that is left */
     enum status status;
     struct error error;
 };
@@ -35,6 +36,11 @@ static void retire_run(struct job *job)
     for (uint32_t i = 0; work->status == STATUS_OK && i < work->count; i++) {
         work->status =
             segment_remove_files(store->options.fs, directory, work->bases[i], &work->error);
+    }
+    if (work->status == STATUS_OK) {
+        bool any;
+        work->status = segment_snapshots_keep(store->options.fs, directory, work->floor, INT64_MAX,
+                                              &any, &work->error);
     }
     if (work->status == STATUS_OK) {
         work->status = segment_sync_directory(store->options.fs, directory, &work->error);
@@ -68,6 +74,8 @@ void retention_remove_retired(struct partition_log *log)
     log->retired_count -= log->retired_ready;
     memmove(log->retired, log->retired + log->retired_ready,
             log->retired_count * sizeof(*log->retired));
+    work->floor =
+        log->retired_count > 0 ? log->retired[0]->base_offset : log->segments[0]->base_offset;
     log->retired_ready = 0;
     log->retiring = false;
     log_job_began(log, true);

@@ -235,6 +235,37 @@ enum status segment_remove_file(struct file_system *fs, const char *directory, i
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }
 
+struct snapshot_sweep {
+    struct file_system *fs;
+    const char *directory;
+    int64_t from, to;
+    bool any;
+    enum status status;
+    struct error *error;
+};
+
+static bool snapshot_sweep_one(void *context, const char *name, enum file_kind kind)
+{
+    struct snapshot_sweep *sweep = context;
+    int64_t base;
+    if (kind != FILE_KIND_REGULAR || !segment_name_parse(name, ".snapshot", &base)) return true;
+    if (base >= sweep->from && base <= sweep->to) return true;
+    sweep->any = true;
+    sweep->status =
+        segment_remove_file(sweep->fs, sweep->directory, base, ".snapshot", sweep->error);
+    return sweep->status == STATUS_OK;
+}
+
+enum status segment_snapshots_keep(struct file_system *fs, const char *directory, int64_t from,
+                                   int64_t to, bool *any, struct error *error)
+{
+    struct snapshot_sweep sweep = {
+        .fs = fs, .directory = directory, .from = from, .to = to, .error = error};
+    enum status status = file_list(fs, directory, snapshot_sweep_one, &sweep, error);
+    *any = sweep.any;
+    return status == STATUS_OK ? sweep.status : status;
+}
+
 enum status segment_remove_files(struct file_system *fs, const char *directory, int64_t base_offset,
                                  struct error *error)
 {

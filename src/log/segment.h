@@ -89,6 +89,10 @@ enum status segment_snapshot_write(struct file_system *fs, const char *directory
 STATUS_MUST_CHECK
 enum status segment_snapshot_read(struct file_system *fs, const char *directory,
                                   int64_t base_offset, struct buffer *out, struct error *error);
+/* Removes the snapshots of offsets below `from` or above `to`. Not synced. */
+STATUS_MUST_CHECK
+enum status segment_snapshots_keep(struct file_system *fs, const char *directory, int64_t from,
+                                   int64_t to, bool *any, struct error *error);
 
 /* Worker: removes the segment's files; missing ones are fine. The `.log` goes last but for its
  * snapshot. Not synced: that is the caller's. */

@@ -1,5 +1,6 @@
 /* partition_log_test.c: appending, rolling, reading, failing. */
 #include "lib/log_fixture.h"
+#include "log/segment.h"
 
 static void append_is_readable_at_once_and_durable_after_one_write_and_one_sync(void **state)
 {
@@ -83,6 +84,109 @@ static bool count_batches(void *context, const uint8_t *batch, size_t bytes)
     (void)bytes;
     ++*(int *)context;
     return true;
+}
+
+static bool has_snapshot(struct memory_disk *disk, int64_t base)
+{
+    char path[100];
+    snprintf(path, sizeof(path), FIXTURE_DIRECTORY "/%020lld.snapshot", (long long)base);
+    return memory_disk_file(disk, path) != NULL;
+}
+
+static void a_stop_takes_its_snapshot_when_all_is_durable(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    (void)state;
+    fixture_begin(&f, &disk);
+    fixture_open(&f);
+    fixture_append_durably(&f, 3);
+    f.loop.manual = true;
+    fixture_append(&f);
+    log_store_stop(f.store, fixture_done, &f);
+    assert_int_equal(f.snapshot_calls, 0);
+    f.loop.manual = false;
+    fixture_rest(&f);
+    assert_int_equal(f.done_calls, 1);
+    assert_int_equal(f.done_status, STATUS_OK);
+    assert_int_equal(f.snapshot_calls, 1);
+    assert_true(has_snapshot(&disk, 4));
+    log_store_free(f.store);
+    fake_loop_deinit(&f.loop);
+    memory_disk_deinit(&disk);
+}
+
+static void a_stop_whose_flush_fails_says_so_and_takes_no_snapshot(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    (void)state;
+    fixture_begin(&f, &disk);
+    fixture_open(&f);
+    fixture_append_durably(&f, 3);
+    fixture_rest(&f);
+    fixture_append(&f);
+    disk.fail_at = disk.operations + 1;
+    disk.fail_for_ever = true;
+    log_store_stop(f.store, fixture_done, &f);
+    fixture_rest(&f);
+    assert_int_equal(f.done_calls, 1);
+    assert_int_not_equal(f.done_status, STATUS_OK);
+    assert_int_equal(f.snapshot_calls, 0);
+    fixture_crash(&f);
+    memory_disk_deinit(&disk);
+}
+
+static void a_snapshot_above_the_end_is_gone_for_good_after_a_recovery(void **state)
+{
+    static const uint8_t content[] = "state of what was lost";
+    const struct slice state_bytes = {.data = content, .bytes = sizeof(content)};
+    struct memory_disk disk;
+    struct log_fixture f;
+    (void)state;
+    fixture_begin(&f, &disk);
+    fixture_open(&f);
+    fixture_append_durably(&f, 3);
+    fixture_rest(&f);
+    for (int64_t base = 3; base <= 4; base++) {
+        assert_int_equal(
+            segment_snapshot_write(&disk.fs, FIXTURE_DIRECTORY, base, state_bytes, NULL),
+            STATUS_OK);
+    }
+    assert_int_equal(file_sync_directory(&disk.fs, FIXTURE_DIRECTORY, NULL), STATUS_OK);
+    fixture_crash(&f);
+    fixture_reopen(&f);
+    fixture_crash(&f);
+    memory_disk_power_cut(&disk);
+    assert_true(has_snapshot(&disk, 3));
+    assert_false(has_snapshot(&disk, 4));
+    fixture_reopen(&f);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
+static void snapshots_of_stops_go_with_the_segments_they_lie_in(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    (void)state;
+    fixture_begin(&f, &disk);
+    f.config.segment_bytes = 300;
+    fixture_open(&f);
+    fixture_append_durably(&f, 2);
+    fixture_stop(&f);
+    fixture_reopen(&f);
+    fixture_append_durably(&f, 6); /* segments 0-2, 3-5, 6-7 */
+    fixture_rest(&f);
+    assert_true(has_snapshot(&disk, 2));
+    assert_true(has_snapshot(&disk, 6));
+    partition_log_raise_start(f.log, 7, 8);
+    fixture_rest(&f);
+    assert_false(has_snapshot(&disk, 2));
+    assert_false(has_snapshot(&disk, 3));
+    assert_true(has_snapshot(&disk, 6));
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
 }
 
 static void producers_are_scanned_from_the_newest_snapshot_on(void **state)
@@ -461,6 +565,10 @@ int main(void)
         cmocka_unit_test(append_is_readable_at_once_and_durable_after_one_write_and_one_sync),
         cmocka_unit_test(durable_records_survive_a_power_cut_in_the_middle_of_any_number_of_rolls),
         cmocka_unit_test(segments_roll_before_they_exceed_their_size_and_the_snapshot_is_exact),
+        cmocka_unit_test(a_stop_takes_its_snapshot_when_all_is_durable),
+        cmocka_unit_test(a_stop_whose_flush_fails_says_so_and_takes_no_snapshot),
+        cmocka_unit_test(a_snapshot_above_the_end_is_gone_for_good_after_a_recovery),
+        cmocka_unit_test(snapshots_of_stops_go_with_the_segments_they_lie_in),
         cmocka_unit_test(producers_are_scanned_from_the_newest_snapshot_on),
         cmocka_unit_test(a_scan_names_what_it_could_not_read),
         cmocka_unit_test(cold_reads_give_every_batch_whatever_the_size_asked_for),
