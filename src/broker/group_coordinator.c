@@ -287,6 +287,7 @@ void group_coordinator_applied(struct partition *partition)
     struct restoring restoring = {broker};
     consumer_group_table_each(internal->groups, restore_group, &restoring);
     modern_coordinator_restore(partition);
+    offsets_forget_gone(partition);
 }
 
 void group_coordinator_serving_began(struct broker *broker)

@@ -378,6 +378,7 @@ static void expire_partition(struct broker *broker, struct partition *partition)
     bool known = state->groups_epoch == broker->leading_epoch && !state->failed;
     /* A commit that was answered as failed may still be applied: what it renews is not old. */
     if (!known || state->applied < state->uncertain_end) return;
+    offsets_forget_gone(partition);
     struct expiry expiry = {.broker = broker, .state = state};
     expiry.now_ms = loop_wall_ms(broker->loop);
     expiry.removal = removal_new(broker, partition, NULL, NULL);

@@ -38,7 +38,9 @@ struct offsets_operation {
     struct consumer_identity who;  /* commit */
     struct slice transactional_id; /* commit; data NULL: nobody is asked */
     struct slice *topics;          /* fetch: one for each of the request's offsets */
-    bool confirm_open;             /* the group's answer will still come */
+    struct uuid *topic_uids;       /* commit: of the topics as they were when it came */
+    uint32_t topic_uid_count;
+    bool confirm_open; /* the group's answer will still come */
     int64_t applied_needed;
     struct deadline deadline;
     struct offsets_operation *next, *prev;
@@ -63,6 +65,7 @@ static void operation_free(struct offsets_operation *operation)
     shared_bytes_unref(operation->batch);
     free(operation->text);
     free(operation->topics);
+    free(operation->topic_uids);
     free(operation);
 }
 
@@ -213,11 +216,34 @@ static enum status commit_check(const struct offsets_operation *operation)
                                           operation->request->transactional);
 }
 
+static void note_topics(struct offsets_operation *operation, const struct offsets_request *request)
+{
+    operation->topic_uids = memory_new(request->offset_count * sizeof(struct uuid));
+    for (uint32_t i = 0; i < request->offset_count; i++) {
+        const struct committed_offset *offset = &request->offsets[i];
+        if (offset->status != STATUS_OK) continue;
+        const struct topic *topic =
+            catalog_find(operation->broker, (const char *)offset->topic.data, offset->topic.bytes);
+        uint32_t count = operation->topic_uid_count;
+        if (count > 0 && uuid_equal(&operation->topic_uids[count - 1], &topic->uid)) continue;
+        operation->topic_uids[operation->topic_uid_count++] = topic->uid;
+    }
+}
+
+static bool topics_are_there(const struct offsets_operation *operation)
+{
+    for (uint32_t i = 0; i < operation->topic_uid_count; i++) {
+        if (catalog_find_uid(operation->broker, &operation->topic_uids[i]) == NULL) return false;
+    }
+    return true;
+}
+
 /* Again, in one step with the append: its generation may have ended while it waited for room or for
- * its transaction, and whoever reads the partition now may have committed since (I18). */
+ * its transaction, and whoever reads the partition now may have committed since (I18). A topic may
+ * have been deleted, and one of its name made: NOT_READY, the next try is told of each. */
 static enum status commit_admit(void *context)
 {
-    return commit_check(context);
+    return topics_are_there(context) ? commit_check(context) : STATUS_NOT_READY;
 }
 
 static void commit_send(struct offsets_operation *operation)
@@ -307,6 +333,7 @@ void broker_commit_offsets(struct broker *broker, struct offsets_request *reques
     struct offsets_operation *operation = operation_new(broker, OFFSETS_LOADING, request);
     operation->batch = batch;
     copy_committer(operation, request);
+    note_topics(operation, request);
     if (commit_try(operation)) return;
     deadlines_add(&broker->deadlines, &operation->deadline,
                   loop_now_us(broker->loop) + wait_us(broker, request), commit_expired);
@@ -552,7 +579,7 @@ void offsets_free(struct broker *broker)
 struct forget {
     struct broker *broker;
     struct partition *partition;
-    struct slice topic;
+    struct slice topic; /* data NULL: all that are not there */
     struct batch_builder builder;
 };
 
@@ -582,34 +609,55 @@ static void forget_send(struct forget *forget)
     broker_produce(forget->broker, &operation->produce);
 }
 
-static void forget_group(void *context, const struct offset_group *group)
+/* One that is hidden is forgotten when it is dropped. */
+static bool topic_is_known(struct broker *broker, struct slice name)
+{
+    char text[TOPIC_NAME_BYTES_MAX + 1];
+    if (catalog_find(broker, (const char *)name.data, name.bytes) != NULL) return true;
+    if (name.bytes > TOPIC_NAME_BYTES_MAX) return false;
+    memcpy(text, name.data, name.bytes);
+    text[name.bytes] = '\0';
+    return catalog_name_is_hidden(&broker->catalog, text);
+}
+
+static bool forget_wants(const struct forget *forget, struct slice topic)
+{
+    if (forget->topic.data == NULL) return !topic_is_known(forget->broker, topic);
+    return topic.bytes == forget->topic.bytes &&
+           memcmp(topic.data, forget->topic.data, topic.bytes) == 0;
+}
+
+static void forget_key(void *context, const struct offset_key *key)
 {
     struct forget *forget = context;
+    if (!forget_wants(forget, key->topic)) return;
+    add_record(&forget->builder, loop_wall_ms(forget->broker->loop), key, NULL);
+    if (batch_builder_bytes(&forget->builder) > FORGET_BATCH_BYTES) forget_send(forget);
+}
+
+static void forget_group(void *context, const struct offset_group *group)
+{
     for (uint32_t i = 0; i < group->count; i++) {
         const struct offset_entry *entry = &group->entries[i];
-        if (entry->topic_bytes != forget->topic.bytes ||
-            memcmp(entry->topic, forget->topic.data, forget->topic.bytes) != 0) {
-            continue;
-        }
         const struct offset_key key = {
             .group = {(const uint8_t *)group->id, group->id_bytes},
-            .topic = forget->topic,
+            .topic = {(const uint8_t *)entry->topic, entry->topic_bytes},
             .partition = entry->partition,
         };
-        add_record(&forget->builder, loop_wall_ms(forget->broker->loop), &key, NULL);
-        if (batch_builder_bytes(&forget->builder) > FORGET_BATCH_BYTES) forget_send(forget);
+        forget_key(context, &key);
     }
 }
 
-static void forget_pending(void *context, const struct offset_key *key)
+/* `topic` data NULL: all that are not there. */
+static void forget_in(struct partition *partition, struct slice topic)
 {
-    struct forget *forget = context;
-    if (key->topic.bytes != forget->topic.bytes ||
-        memcmp(key->topic.data, forget->topic.data, forget->topic.bytes) != 0) {
-        return;
-    }
-    add_record(&forget->builder, loop_wall_ms(forget->broker->loop), key, NULL);
-    if (batch_builder_bytes(&forget->builder) > FORGET_BATCH_BYTES) forget_send(forget);
+    struct forget forget = {.broker = partition->broker, .partition = partition, .topic = topic};
+    const struct offsets_table *table = partition->internal->offsets;
+    batch_builder_init(&forget.builder);
+    offsets_table_each(table, forget_group, &forget);
+    offsets_table_each_pending(table, forget_key, &forget);
+    forget_send(&forget);
+    batch_builder_deinit(&forget.builder);
 }
 
 void offsets_topic_deleted(struct broker *broker, const char *topic_name)
@@ -617,15 +665,12 @@ void offsets_topic_deleted(struct broker *broker, const char *topic_name)
     const struct topic *topic =
         catalog_find(broker, CONSUMER_OFFSETS_TOPIC, strlen(CONSUMER_OFFSETS_TOPIC));
     if (topic == NULL || broker_check_serving(broker) != STATUS_OK) return;
-    for (uint32_t i = 0; i < topic->partition_count; i++) {
-        struct forget forget = {.broker = broker,
-                                .partition = topic->partitions[i],
-                                .topic = {(const uint8_t *)topic_name, strlen(topic_name)}};
-        batch_builder_init(&forget.builder);
-        const struct offsets_table *table = topic->partitions[i]->internal->offsets;
-        offsets_table_each(table, forget_group, &forget);
-        offsets_table_each_pending(table, forget_pending, &forget);
-        forget_send(&forget);
-        batch_builder_deinit(&forget.builder);
-    }
+    const struct slice name = {(const uint8_t *)topic_name, strlen(topic_name)};
+    for (uint32_t i = 0; i < topic->partition_count; i++)
+        forget_in(topic->partitions[i], name);
+}
+
+void offsets_forget_gone(struct partition *partition)
+{
+    forget_in(partition, (struct slice){0});
 }

@@ -299,6 +299,52 @@ static void a_deleted_topics_offsets_go_with_it(void **state)
     assert_int_equal(call.offsets[0].offset, -1);
 }
 
+static void delete_orders(struct rig *rig)
+{
+    struct rig_answer answer = {0};
+    broker_delete_topic(
+        rig->broker,
+        &(struct admin_request){.topic = "orders", .done = rig_admin_done, .context = &answer});
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(answer.status, STATUS_OK);
+}
+
+static void a_new_leader_forgets_what_the_one_before_did_not_live_to_forget(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    committed(rig, 10);
+    broker_pause_produce(rig->broker, true);
+    delete_orders(rig);
+    rig_follow(rig, 2, 2);
+    stepped_loop_settle(&rig->fake);
+    broker_pause_produce(rig->broker, false);
+    rig_lead(rig, 3);
+    rig_create(rig, "orders", 4);
+    fetch(rig, &call);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(call.request.status, STATUS_OK);
+    assert_int_equal(call.offsets[0].offset, -1);
+}
+
+static void a_commit_that_waits_does_not_go_to_a_new_topic_of_the_name(void **state)
+{
+    struct rig *rig = *state;
+    struct call late, call;
+    broker_pause_produce(rig->broker, true);
+    commit(rig, &late, 10);
+    delete_orders(rig);
+    rig_create(rig, "orders", 4);
+    assert_int_equal(late.calls, 0);
+    broker_pause_produce(rig->broker, false);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(late.calls, 1);
+    assert_int_equal(late.request.status, STATUS_NOT_READY);
+    fetch(rig, &call);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(call.offsets[0].offset, -1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 static void a_commit_that_is_not_in_the_log_can_be_taken_back(void **state)
 {
@@ -469,6 +515,8 @@ int main(void)
         TEST(a_commit_waits_until_a_new_leader_knows_its_groups),
         TEST(a_follower_refuses),
         TEST(a_deleted_topics_offsets_go_with_it),
+        TEST(a_new_leader_forgets_what_the_one_before_did_not_live_to_forget),
+        TEST(a_commit_that_waits_does_not_go_to_a_new_topic_of_the_name),
         TEST(a_commit_that_is_not_in_the_log_can_be_taken_back),
         TEST(a_commit_in_a_transaction_is_shown_from_its_marker_on),
         TEST(an_aborted_transaction_commits_no_offset),
