@@ -1,9 +1,9 @@
 /* marker.c: the end of a producer's transaction, written into a partition (kafka-listener.md 8.2).
  *
  * A marker goes the way of every batch, behind those that came before it: through pauses and the
- * backlog into the log, then parked until the high watermark has passed it. But it has no time-out,
- * and too few replicas in sync make it wait, not fail: the transaction's outcome is decided, and
- * only who leads can change who writes it.  Thread: loop. */
+ * backlog into the log, then parked until the high watermark has passed it. But the
+ * coordinator's has no time-out, and too few replicas in sync make it wait, not fail: the
+ * transaction's outcome is decided, and only who leads can change who writes it.  Thread: loop. */
 #include <stdlib.h>
 #include <utlist.h>
 

@@ -13,6 +13,11 @@ int64_t produce_wait_us(const struct broker *broker, const struct produce *produ
     return wait_us;
 }
 
+bool produce_is_patient(const struct produce *produce)
+{
+    return produce->marker != NULL && !produce->marker->impatient;
+}
+
 /* The broker knows which partitions have somebody parked: a change of the view looks at those only.
  */
 static void list_partition(struct broker *broker, struct partition *partition)
@@ -85,7 +90,7 @@ void produce_park(struct broker *broker, struct produce *produce, int64_t deadli
         produce_finish(produce, STATUS_OK);
         return;
     }
-    if (produce->duplicate && produce->acks == ACKS_ALL && produce->marker == NULL &&
+    if (produce->duplicate && produce->acks == ACKS_ALL && !produce_is_patient(produce) &&
         broker_group_view(broker)->in_sync_now < partition_min_insync(partition)) {
         error_set(&produce->error, STATUS_NOT_ENOUGH_REPLICAS_AFTER,
                   "written before, but not enough in-sync replicas now");
@@ -96,7 +101,7 @@ void produce_park(struct broker *broker, struct produce *produce, int64_t deadli
     list_insert(produce->parked_on, produce);
     broker->stats.produce_parked++;
     list_partition(broker, partition);
-    if (produce->marker != NULL) return;
+    if (produce_is_patient(produce)) return;
     deadlines_add(&broker->deadlines, &produce->deadline, deadline_us, parked_expired);
 }
 
@@ -132,11 +137,11 @@ void produce_fail_all(struct broker *broker, enum status status)
         parked_fail(broker->parked, status, status_text(status));
 }
 
-/* The first that waits for the group and may be refused: markers wait as long as it takes. */
+/* The first that waits for the group and may be refused. */
 static struct produce *first_impatient(const struct partition *partition)
 {
     struct produce *produce = partition->committing;
-    while (produce != NULL && produce->marker != NULL)
+    while (produce != NULL && produce_is_patient(produce))
         produce = produce->next;
     return produce;
 }

@@ -18,6 +18,8 @@ void produce_finish(struct produce *produce, enum status status);
 int64_t produce_wait_us(const struct broker *broker, const struct produce *produce);
 /* Appended (or a duplicate): answers now or when `acks` allows, at latest at `deadline_us`. */
 void produce_park(struct broker *broker, struct produce *produce, int64_t deadline_us);
+/* A marker of the coordinator's: waits for as long as it takes, and passes every bound. */
+bool produce_is_patient(const struct produce *produce);
 void produce_unpark(struct broker *broker, struct produce *produce);
 
 #endif

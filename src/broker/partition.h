@@ -61,6 +61,8 @@ struct partition_marker {
     int32_t coordinator_epoch; /* the leader epoch of who decided */
     bool commit;               /* false: abort */
     bool transaction_v2;       /* the marker's epoch is above that of the transaction's batches */
+    /* Of somebody outside: bounded, refused and timed out as any produce. */
+    bool impatient;
     /* Exactly once, maybe at once: STATUS_OK when the marker is below the high watermark, or was
      * not needed any more; NOT_LEADER, STALE_PRODUCER_EPOCH, FENCED_EPOCH, UNKNOWN_TOPIC, … */
     void (*done)(void *context, struct partition_marker *marker);
@@ -70,7 +72,8 @@ struct partition_marker {
     struct error error;
     void *private_state;
 };
-/* On the leader; waits for as long as it takes: there is no time-out but the loss of leadership. */
+/* On the leader; unless impatient it waits for as long as it takes: there is no time-out but the
+ * loss of leadership. */
 void partition_write_marker(struct partition_marker *marker);
 
 /* Replication's own pointer, set in its `partition_added` handler. */

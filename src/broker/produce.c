@@ -107,8 +107,8 @@ static enum status check_batch(struct broker *broker, struct produce *produce,
     return STATUS_OK;
 }
 
-/* An end marker is of our own making, and judged by epochs alone: never refused for want of
- * replicas, it waits for them. */
+/* An end marker is of our own making, and judged by epochs alone: the coordinator's is never
+ * refused for want of replicas, it waits for them. */
 static enum status check_arrival(struct broker *broker, struct produce *produce,
                                  struct batch_header *header)
 {
@@ -194,6 +194,10 @@ static enum status produce_try_marker(struct broker *broker, struct produce *pro
         producer_check_marker(producers, header, &says, marker->transaction_v2, &produce->error);
     if (status != STATUS_OK) return status;
     int64_t offset = producer_marked_offset(producers, header);
+    if (offset < 0 && !produce_is_patient(produce)) {
+        status = check_in_sync(broker, produce->partition, &produce->error);
+        if (status != STATUS_OK) return status;
+    }
     if (offset < 0) return produce_append(broker, produce, header);
     const struct producer_verdict verdict = {.kind = PRODUCER_DUPLICATE,
                                              .base_offset = offset,
@@ -279,7 +283,7 @@ static void backlog_add(struct broker *broker, struct produce *produce)
     bool full =
         broker->backlog_count >= BACKLOG_COUNT_MAX ||
         (broker->backlog_count > 0 && broker->backlog_bytes + produce->batch->bytes > bytes_max);
-    if (full && produce->marker == NULL) {
+    if (full && !produce_is_patient(produce)) {
         error_set(&produce->error, STATUS_LIMIT, "too many bytes wait for the disk");
         produce_finish(produce, STATUS_LIMIT);
         return;
@@ -289,7 +293,7 @@ static void backlog_add(struct broker *broker, struct produce *produce)
     broker->backlog_count++;
     broker->backlog_bytes += produce->batch->bytes;
     broker->stats.produce_parked++;
-    if (produce->marker != NULL) return;
+    if (produce_is_patient(produce)) return;
     deadlines_add(&broker->deadlines, &produce->deadline, produce->until_us, backlog_expired);
 }
 

@@ -45,7 +45,8 @@ struct produce {
      * refused, unless it is the broker's own. */
     struct slice transactional_id;
     enum transaction_client transaction_client;
-    /* marker.c: the batch is this end marker; it waits without a time-out. NULL: data. */
+    /* marker.c: the batch is this end marker; unless impatient it waits without a
+     * time-out. NULL: data. */
     const struct partition_marker *marker;
     /* Asked in one step with the append: may it still be? Anything but OK refuses it. NULL: yes. */
     enum status (*admit)(void *context);

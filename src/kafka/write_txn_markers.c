@@ -1,6 +1,8 @@
 /* WriteTxnMarkers (27): ends transactions on partitions, past their coordinator. Ours writes its
  * markers itself; from outside they come of an operator who ends a transaction that hangs
- * (kafka-listener.md 8.2). Answered when every marker is committed or refused. */
+ * (kafka-listener.md 8.2). Answered when every marker is committed or refused. What they say is
+ * kept by the partition and later markers are judged by it: so they may neither name a coordinator
+ * that is yet to come, nor a producer further on than the fence of who is known.            */
 #include "kafka/errors.h"
 #include "kafka/handlers.h"
 
@@ -34,6 +36,27 @@ static void written(void *context, struct partition_marker *marker)
     finish_when_all_done(entry->request);
 }
 
+/* OK with *open false: there is nothing to end. */
+static int16_t check_marker(const struct kafka_request *request, const struct partition *partition,
+                            const struct kafka_write_txn_markers_request_marker *in, bool *open)
+{
+    struct broker *broker = kafka_request_broker(request);
+    enum status status = broker_check_serving(broker);
+    *open = false;
+    if (status != STATUS_OK) return error_of(request, status);
+    if (in->coordinator_epoch > broker_group_view(broker)->epoch) {
+        return KAFKA_TRANSACTION_COORDINATOR_FENCED;
+    }
+    const struct producer_state *state =
+        producer_table_find(partition_producers(partition), in->producer_id);
+    if (state == NULL || state->open_first_offset < 0) return KAFKA_NONE;
+    if (in->producer_epoch < state->epoch || in->producer_epoch > state->epoch + 1) {
+        return KAFKA_INVALID_PRODUCER_EPOCH;
+    }
+    *open = true;
+    return KAFKA_NONE;
+}
+
 static void write_marker(struct kafka_request *request, const struct topic *topic,
                          const struct kafka_write_txn_markers_request_marker *in, int32_t index,
                          partition_answer *out)
@@ -41,10 +64,16 @@ static void write_marker(struct kafka_request *request, const struct topic *topi
     struct partition *partition = NULL;
     out->partition_index = index;
     if (topic != NULL && index >= 0) partition = topic_partition(topic, (uint32_t)index);
-    struct marker_entry *entry =
-        partition != NULL ? arena_new(&request->arena, sizeof(*entry)) : NULL;
-    if (entry == NULL) {
+    if (partition == NULL) {
         out->error_code = KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
+        return;
+    }
+    bool open;
+    out->error_code = check_marker(request, partition, in, &open);
+    if (!open) return;
+    struct marker_entry *entry = arena_new(&request->arena, sizeof(*entry));
+    if (entry == NULL) {
+        out->error_code = KAFKA_UNKNOWN_SERVER_ERROR;
         return;
     }
     entry->request = request;
@@ -56,6 +85,7 @@ static void write_marker(struct kafka_request *request, const struct topic *topi
         .coordinator_epoch = in->coordinator_epoch,
         .commit = in->transaction_result,
         .transaction_v2 = in->transaction_version >= TRANSACTION_VERSION_2,
+        .impatient = true,
         .done = written,
         .context = entry,
     };

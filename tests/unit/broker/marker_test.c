@@ -148,6 +148,40 @@ static void a_marker_waits_for_replicas_however_long_it_takes(void **state)
     assert_int_equal(sent.marker.status, STATUS_OK);
 }
 
+static void send_impatient(struct rig *rig, struct rig_marker *sent, int64_t producer_id)
+{
+    *sent = (struct rig_marker){.marker = {.partition = orders(rig),
+                                           .producer_id = producer_id,
+                                           .coordinator_epoch = 3,
+                                           .impatient = true,
+                                           .done = rig_marker_done,
+                                           .context = sent}};
+    partition_write_marker(&sent->marker);
+}
+
+static void an_impatient_marker_is_refused_and_timed_out_as_any_produce(void **state)
+{
+    struct rig *rig = *state;
+    struct rig_marker late, held, unreplicated, refused;
+    write_open(rig, 7, 0);
+    stepped_loop_settle(&rig->fake);
+    rig->hold_high_watermark = true;
+    send_impatient(rig, &late, 7);
+    broker_pause_produce(rig->broker, true);
+    send_impatient(rig, &held, 8);
+    stepped_loop_advance(&rig->fake, rig->settings.ack_timeout_us + 1000000);
+    assert_int_equal(late.marker.status, STATUS_TIMEOUT);
+    assert_int_equal(held.marker.status, STATUS_TIMEOUT);
+    broker_pause_produce(rig->broker, false);
+    send_impatient(rig, &unreplicated, 9);
+    rig->view.in_sync_now = 1;
+    broker_view_changed(rig->broker);
+    assert_int_equal(unreplicated.marker.status, STATUS_NOT_ENOUGH_REPLICAS_AFTER);
+    send_impatient(rig, &refused, 10);
+    assert_int_equal(refused.marker.status, STATUS_NOT_ENOUGH_REPLICAS);
+    stepped_loop_settle(&rig->fake);
+}
+
 static void a_marker_is_taken_while_too_few_are_in_sync(void **state)
 {
     struct rig *rig = *state;
@@ -230,6 +264,7 @@ int main(void)
         CLAIM(a_marker_of_an_older_coordinator_is_refused),
         CLAIM(a_v2_marker_of_the_epoch_that_wrote_ends_nothing),
         CLAIM(a_marker_waits_for_replicas_however_long_it_takes),
+        CLAIM(an_impatient_marker_is_refused_and_timed_out_as_any_produce),
         CLAIM(a_marker_is_taken_while_too_few_are_in_sync),
         CLAIM(a_marker_waits_behind_what_a_pause_holds_back),
         CLAIM(a_marker_ends_with_the_leadership),

@@ -102,6 +102,16 @@ static struct kafka_write_txn_markers_request *end_of(struct client *client, con
     return request;
 }
 
+/* Of producer 7, in `epoch`. */
+static void open_transaction(int16_t epoch)
+{
+    take((struct batch_header){.producer_id = 7,
+                               .producer_epoch = epoch,
+                               .base_sequence = -1,
+                               .attributes = BATCH_TRANSACTIONAL});
+    fake.view.epoch = 5;
+}
+
 static int16_t error_at(const struct kafka_write_txn_markers_response *answer, int32_t i)
 {
     assert_int_equal(answer->markers.count, 1);
@@ -115,6 +125,7 @@ static int16_t error_at(const struct kafka_write_txn_markers_response *answer, i
 static void markers_are_answered_when_all_are_written(void **state)
 {
     struct client *client = *state;
+    open_transaction(2);
     assert_int_equal(client_send(client, KAFKA_WRITE_TXN_MARKERS, 1, end_of(client, "orders", 2)),
                      STATUS_OK);
     assert_int_equal(fake.marker_count, 2);
@@ -125,6 +136,7 @@ static void markers_are_answered_when_all_are_written(void **state)
     assert_int_equal(marker->coordinator_epoch, 5);
     assert_false(marker->commit);
     assert_false(marker->transaction_v2);
+    assert_true(marker->impatient);
     fake_finish_marker(1, STATUS_OK);
     assert_int_equal(client->answer_count, 0);
     fake_finish_marker(0, STATUS_OK);
@@ -137,6 +149,7 @@ static void markers_are_answered_when_all_are_written(void **state)
 static void markers_of_version_2_name_the_transaction_version(void **state)
 {
     struct client *client = *state;
+    open_transaction(2);
     struct kafka_write_txn_markers_request *request = end_of(client, "orders", 1);
     request->markers.items[0].transaction_version = 2;
     request->markers.items[0].transaction_result = true;
@@ -149,6 +162,7 @@ static void markers_of_version_2_name_the_transaction_version(void **state)
 static void markers_that_are_refused_say_why(void **state)
 {
     struct client *client = *state;
+    open_transaction(2);
     assert_int_equal(client_send(client, KAFKA_WRITE_TXN_MARKERS, 1, end_of(client, "orders", 3)),
                      STATUS_OK);
     fake_finish_marker(0, STATUS_STALE_PRODUCER_EPOCH);
@@ -163,6 +177,38 @@ static void markers_that_are_refused_say_why(void **state)
     assert_int_equal(error_at(answer, 0), 3);
 }
 
+static int16_t refused(struct client *client, int16_t producer_epoch, int32_t coordinator_epoch)
+{
+    struct kafka_write_txn_markers_request *request = end_of(client, "orders", 1);
+    request->markers.items[0].producer_epoch = producer_epoch;
+    request->markers.items[0].coordinator_epoch = coordinator_epoch;
+    int16_t code = error_at(client_ask(client, KAFKA_WRITE_TXN_MARKERS, 1, request), 0);
+    assert_int_equal(fake.marker_count, 0);
+    return code;
+}
+
+static void markers_can_neither_stop_the_coordinator_nor_its_producers(void **state)
+{
+    struct client *client = *state;
+    open_transaction(2);
+    assert_int_equal(refused(client, 2, INT32_MAX), 52);
+    assert_int_equal(refused(client, 2, 6), 52);
+    assert_int_equal(refused(client, 1, 5), 47);
+    assert_int_equal(refused(client, 4, 5), 47);
+    assert_int_equal(refused(client, INT16_MAX, 5), 47);
+    fake.serving = STATUS_NOT_LEADER;
+    assert_int_equal(refused(client, 2, 5), 6);
+}
+
+static void markers_without_an_open_transaction_write_nothing(void **state)
+{
+    struct client *client = *state;
+    fake.view.epoch = 5;
+    assert_int_equal(refused(client, 2, 5), 0);
+    take((struct batch_header){.producer_id = 7, .producer_epoch = 2, .base_sequence = 0});
+    assert_int_equal(refused(client, INT16_MAX, 5), 0);
+}
+
 int main(void)
 {
 #define CLAIM(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -172,6 +218,8 @@ int main(void)
         CLAIM(markers_are_answered_when_all_are_written),
         CLAIM(markers_of_version_2_name_the_transaction_version),
         CLAIM(markers_that_are_refused_say_why),
+        CLAIM(markers_can_neither_stop_the_coordinator_nor_its_producers),
+        CLAIM(markers_without_an_open_transaction_write_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
