@@ -106,19 +106,25 @@ void transactions_demoted(struct broker *broker)
 
 /* ---- ids that nobody used for long ---- */
 
+int64_t transactions_unused_since_ms(const struct broker *broker)
+{
+    return producer_clock_ms(broker) - broker->settings.transactional_id_expiration_ms;
+}
+
+bool transaction_value_is_unused(const struct transaction_value *value, int64_t since_ms)
+{
+    return value->status != TRANSACTION_ONGOING && !transaction_is_prepared(value) &&
+           value->last_update_ms <= since_ms;
+}
+
 static uint32_t expire_ids(struct broker *broker, const struct transaction_table *table,
                            uint32_t count_max)
 {
-    int64_t unused_since_ms =
-        producer_clock_ms(broker) - broker->settings.transactional_id_expiration_ms;
+    int64_t unused_since_ms = transactions_unused_since_ms(broker);
     const struct transaction_entry *entry = NULL;
     uint32_t count = 0;
     while (count < count_max && (entry = transaction_table_next(table, entry)) != NULL) {
-        const struct transaction_value *value = &entry->value;
-        if (value->status == TRANSACTION_ONGOING || transaction_is_prepared(value) ||
-            value->last_update_ms > unused_since_ms) {
-            continue;
-        }
+        if (!transaction_value_is_unused(&entry->value, unused_since_ms)) continue;
         struct live_transaction *live = live_get(broker, entry->id);
         live->expire_wanted = true;
         live_run_soon(live);

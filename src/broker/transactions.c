@@ -229,6 +229,13 @@ static struct transaction_view view_of(const struct live_transaction *live,
     };
 }
 
+/* Judged when it is written: somebody may have begun since the tick wanted it. */
+static bool is_unused(const struct live_transaction *live, const struct transaction_value *value)
+{
+    return value != NULL && live->waiting == NULL &&
+           transaction_value_is_unused(value, transactions_unused_since_ms(live->broker));
+}
+
 /* True: something was done. */
 static bool abort_or_expire(struct live_transaction *live, const struct transaction_value *value)
 {
@@ -246,10 +253,7 @@ static bool abort_or_expire(struct live_transaction *live, const struct transact
     }
     if (!live->expire_wanted) return false;
     live->expire_wanted = false;
-    if (value != NULL && live->waiting == NULL && value->status != TRANSACTION_ONGOING &&
-        !transaction_is_prepared(value)) {
-        live_write_tombstone(live);
-    }
+    if (is_unused(live, value)) live_write_tombstone(live);
     return true;
 }
 

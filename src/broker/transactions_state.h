@@ -88,6 +88,11 @@ void live_requeue(struct live_transaction *live, struct transaction_request *req
 void live_fail_wait(struct live_transaction *live, struct transaction_wait *wait,
                     enum status status, const char *text);
 
+/* ---- transaction_takeover.c ---- */
+/* Ids at rest that were last updated by then are forgotten. */
+int64_t transactions_unused_since_ms(const struct broker *broker);
+bool transaction_value_is_unused(const struct transaction_value *value, int64_t since_ms);
+
 /* ---- transaction_write.c ---- */
 /* Puts decision->next on record, and takes it. `request`: whom to answer then; may be NULL. */
 void live_write(struct live_transaction *live, struct transaction_decision *decision,

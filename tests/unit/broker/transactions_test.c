@@ -666,6 +666,30 @@ static void an_id_that_nobody_uses_is_forgotten(void **state)
     assert_true(init_producer(rig, 0) != producer_id);
 }
 
+static void a_producer_that_has_just_begun_is_not_forgotten(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    int64_t producer_id = init_producer(rig, 0);
+    stepped_loop_advance(&rig->fake,
+                         rig->settings.transactional_id_expiration_ms * 1000 - 1800000000);
+    stepped_loop_settle(&rig->fake);
+    assert_non_null(broker_describe_transaction(rig->broker, rig_text("tx")));
+    rig->hold_high_watermark = true;
+    /* Under way while the ticks find it old: again and again, as none is answered in time. */
+    send_init(rig, &call);
+    stepped_loop_advance(&rig->fake, 3 * INT64_C(3600000000));
+    stepped_loop_settle(&rig->fake);
+    rig->hold_high_watermark = false;
+    release(state_partition(rig));
+    stepped_loop_settle(&rig->fake);
+    const struct transaction_value *value =
+        broker_describe_transaction(rig->broker, rig_text("tx"));
+    assert_non_null(value);
+    assert_int_equal(value->producer_id, producer_id);
+    assert_int_equal(value->producer_epoch, 1);
+}
+
 static void ids_and_time_outs_have_bounds(void **state)
 {
     struct rig *rig = *state;
@@ -773,6 +797,7 @@ int main(void)
         TEST(a_deleted_topic_does_not_block_the_end),
         TEST(a_held_batch_hears_that_its_topic_is_gone),
         TEST(an_id_that_nobody_uses_is_forgotten),
+        TEST(a_producer_that_has_just_begun_is_not_forgotten),
         TEST(ids_and_time_outs_have_bounds),
         TEST(a_partition_that_is_not_there_is_not_added),
         TEST(ids_on_record_are_listed),
