@@ -64,9 +64,17 @@ static void answer(struct transaction_decision *out, int64_t producer_id, int16_
 
 static void begin(struct transaction_decision *out)
 {
-    *out = (struct transaction_decision){
-        .producer_id = -1, .producer_epoch = -1, .last_epoch = -1, .status = STATUS_OK};
+    *out =
+        (struct transaction_decision){.producer_id = -1, .producer_epoch = -1, .status = STATUS_OK};
     transaction_value_init(&out->next);
+}
+
+/* What goes on from what is on record. No answer to InitProducerId can be missing any more: its
+ * producer has gone on, or was fenced. */
+static void continue_from(const struct transaction_value *value, struct transaction_value *next)
+{
+    transaction_value_copy(next, value);
+    next->last_epoch = -1;
 }
 
 /* ---- InitProducerId ---- */
@@ -87,7 +95,7 @@ static void write_next_init(const struct transaction_view *view,
     } else {
         next->producer_id = value->producer_id;
         next->producer_epoch = (int16_t)(value->producer_epoch + 1);
-        if (same_producer) out->last_epoch = value->producer_epoch;
+        if (same_producer) next->last_epoch = value->producer_epoch;
     }
     out->action = TRANSACTION_WRITE;
     out->producer_id = next->producer_id;
@@ -98,7 +106,7 @@ static void write_fenced_abort(const struct transaction_view *view,
                                struct transaction_decision *out)
 {
     struct transaction_value *next = &out->next;
-    transaction_value_copy(next, view->value);
+    continue_from(view->value, next);
     next->status = TRANSACTION_PREPARE_ABORT;
     next->last_update_ms = view->now_ms;
     if (next->producer_epoch < EPOCH_FENCE_MAX && !MUTANT(15)) next->producer_epoch++;
@@ -113,7 +121,7 @@ static bool is_previous_pair(const struct transaction_view *view,
 {
     const struct transaction_value *value = view->value;
     if (init->producer_id == value->producer_id) {
-        return view->last_epoch >= 0 && init->producer_epoch == view->last_epoch;
+        return value->last_epoch >= 0 && init->producer_epoch == value->last_epoch;
     }
     return value->previous_producer_id >= 0 && init->producer_id == value->previous_producer_id &&
            init->producer_epoch >= TRANSACTION_EPOCH_MAX && value->producer_epoch == 0;
@@ -161,7 +169,7 @@ static void write_ongoing(const struct transaction_view *view, const struct tran
 {
     struct transaction_value *next = &out->next;
     bool ongoing = view->value->status == TRANSACTION_ONGOING;
-    transaction_value_copy(next, view->value);
+    continue_from(view->value, next);
     if (!ongoing) {
         transaction_partitions_deinit(&next->partitions);
         next->start_ms = view->now_ms;
@@ -270,7 +278,7 @@ static void write_prepared(const struct transaction_view *view, const struct tra
                            struct transaction_decision *out)
 {
     struct transaction_value *next = &out->next;
-    transaction_value_copy(next, view->value);
+    continue_from(view->value, next);
     if (next->status != TRANSACTION_ONGOING) {
         transaction_partitions_deinit(&next->partitions);
         next->start_ms = view->now_ms;

@@ -25,9 +25,6 @@ struct transaction_view {
     const struct transaction_value *value; /* applied; NULL: nothing on record */
     bool pending;                          /* a record is on its way */
     enum transaction_status pending_status;
-    /* The epoch before the last one, if that one was given to the same producer: it may have missed
-     * the answer. -1: none. */
-    int16_t last_epoch;
     int64_t spare_producer_id; /* valid where transaction_wants_producer_id() */
     int64_t now_ms;
 };
@@ -45,7 +42,6 @@ struct transaction_decision {
     bool again;                    /* WRITE: no answer yet; decide again when it has ended */
     int64_t producer_id;           /* for the answer */
     int16_t producer_epoch;
-    int16_t last_epoch; /* WRITE: of the view once it is applied */
 };
 /* Frees `next`, if there is one that was not taken. */
 void transaction_decision_deinit(struct transaction_decision *decision);

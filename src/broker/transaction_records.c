@@ -26,6 +26,7 @@ enum value_tag {
     TAG_NEXT_PRODUCER_ID,
     TAG_CLIENT_VERSION,
     TAG_NEXT_PRODUCER_EPOCH,
+    TAG_LAST_EPOCH = 10000, /* ours: far beyond what Kafka will ever use */
 };
 
 const char *transaction_status_name(enum transaction_status status)
@@ -48,6 +49,7 @@ void transaction_value_init(struct transaction_value *value)
         .previous_producer_id = -1,
         .next_producer_id = -1,
         .next_producer_epoch = -1,
+        .last_epoch = -1,
     };
 }
 
@@ -117,9 +119,10 @@ static void put_tag(struct buffer *out, enum value_tag tag, uint32_t bytes)
 
 static void put_tags(struct buffer *out, const struct transaction_value *value)
 {
-    buffer_put_uvarint(
-        out, (uint64_t)((value->previous_producer_id != -1) + (value->next_producer_id != -1) +
-                        (value->client_version != 0) + (value->next_producer_epoch != -1)));
+    buffer_put_uvarint(out,
+                       (uint64_t)((value->previous_producer_id != -1) +
+                                  (value->next_producer_id != -1) + (value->client_version != 0) +
+                                  (value->next_producer_epoch != -1) + (value->last_epoch != -1)));
     if (value->previous_producer_id != -1) {
         put_tag(out, TAG_PREVIOUS_PRODUCER_ID, 8);
         buffer_put_i64(out, value->previous_producer_id);
@@ -135,6 +138,10 @@ static void put_tags(struct buffer *out, const struct transaction_value *value)
     if (value->next_producer_epoch != -1) {
         put_tag(out, TAG_NEXT_PRODUCER_EPOCH, 2);
         buffer_put_i16(out, value->next_producer_epoch);
+    }
+    if (value->last_epoch != -1) {
+        put_tag(out, TAG_LAST_EPOCH, 2);
+        buffer_put_i16(out, value->last_epoch);
     }
 }
 
@@ -212,6 +219,7 @@ static void read_tags(struct reader *reader, struct transaction_value *out)
         case TAG_NEXT_PRODUCER_ID: out->next_producer_id = reader_i64(&field); break;
         case TAG_CLIENT_VERSION: out->client_version = reader_i16(&field); break;
         case TAG_NEXT_PRODUCER_EPOCH: out->next_producer_epoch = reader_i16(&field); break;
+        case TAG_LAST_EPOCH: out->last_epoch = reader_i16(&field); break;
         default: break; /* one that came later, and need not be known */
         }
         if (reader_failed(&field)) reader_fail(reader);

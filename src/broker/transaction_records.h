@@ -42,6 +42,9 @@ struct transaction_value {
     int64_t next_producer_id;     /* in Prepare*: whose epochs begin when it is complete; -1 */
     int16_t client_version;       /* 2: it was ended under transaction.version 2 */
     int16_t next_producer_epoch;  /* -1; kept as it was found */
+    /* The epoch before this one, if that one was given to the same producer: it may have missed the
+     * answer. -1: none. Ours alone: in a tag that Kafka skips. */
+    int16_t last_epoch;
 };
 /* Of nobody, Empty. */
 void transaction_value_init(struct transaction_value *value);

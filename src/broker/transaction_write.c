@@ -98,7 +98,6 @@ static void write_settled(struct live_transaction *live)
 {
     struct transaction_request *request = live->pending_for;
     live_forget_pending(live);
-    live->last_epoch = live->pending_last_epoch;
     if (request != NULL && live->pending_again) {
         live->pending_for = NULL;
         request->admitted = true;
@@ -186,14 +185,13 @@ void live_write(struct live_transaction *live, struct transaction_decision *deci
     live->pending_again = decision->again;
     live->pending_producer_id = decision->producer_id;
     live->pending_producer_epoch = decision->producer_epoch;
-    live->pending_last_epoch = decision->last_epoch;
     write(live, &decision->next);
     transaction_decision_deinit(decision);
 }
 
 void live_write_complete(struct live_transaction *live, const struct transaction_value *value)
 {
-    struct transaction_decision decision = {.last_epoch = live->last_epoch};
+    struct transaction_decision decision = {0};
     transaction_complete(value, producer_clock_ms(live->broker), &decision.next);
     live_write(live, &decision, NULL);
 }
@@ -202,6 +200,5 @@ void live_write_tombstone(struct live_transaction *live)
 {
     live->pending_for = NULL;
     live->pending_again = false;
-    live->pending_last_epoch = -1;
     write(live, NULL);
 }

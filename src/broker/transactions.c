@@ -32,7 +32,6 @@ struct live_transaction *live_get(struct broker *broker, struct slice id)
     if (id.bytes > 0) memcpy(copy, id.data, id.bytes);
     live->broker = broker;
     live->id = (struct slice){copy, id.bytes};
-    live->last_epoch = -1;
     live->timed_start_ms = -1;
     HASH_ADD_KEYPTR(hh, transactions->by_id, live->id.data, live->id.bytes, live);
     DL_APPEND(transactions->lives, live);
@@ -223,7 +222,6 @@ static struct transaction_view view_of(const struct live_transaction *live,
         .value = value,
         .pending = live->pending,
         .pending_status = live->pending_status,
-        .last_epoch = live->last_epoch,
         .spare_producer_id = -1,
         .now_ms = producer_clock_ms(live->broker),
     };
@@ -505,7 +503,6 @@ enum status transactions_admit(struct broker *broker, struct produce *produce)
         .value = entry != NULL ? &entry->value : NULL,
         .pending = live != NULL && live->pending,
         .pending_status = live != NULL ? live->pending_status : TRANSACTION_EMPTY,
-        .last_epoch = -1,
         .now_ms = producer_clock_ms(broker),
     };
     append_view_of(produce, &append);

@@ -32,7 +32,7 @@ struct live_transaction {
     struct transaction_request *pending_for; /* NULL: nobody, or answered already */
     bool pending_again;                      /* no answer yet: decide again */
     int64_t pending_producer_id;             /* for the answer */
-    int16_t pending_producer_epoch, pending_last_epoch;
+    int16_t pending_producer_epoch;
     struct produce produce;
 
     /* transaction_end.c: while Prepare* is on record */
@@ -40,7 +40,6 @@ struct live_transaction {
     struct partition_marker *markers;
     uint32_t marker_count, markers_open;
 
-    int16_t last_epoch; /* as in struct transaction_view */
     bool abort_wanted, expire_wanted;
     int64_t timed_start_ms; /* whose time-out is armed; -1: none */
     struct deadline timeout, retry;

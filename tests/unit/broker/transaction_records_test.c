@@ -28,6 +28,8 @@ static struct slice text(const char *characters)
 #define VALUE_TAGS                                                                               \
     BYTES(0, 1, HEAD, 2, 2, 2, 't', 3, PARTITIONS, 0, TIMES, 2, 1, 8, 0, 0, 0, 0, 0, 0, 0, 6, 2, \
           2, 0, 2)
+/* Epoch 3 was given to the producer of epoch 2: our own tag 10000. */
+#define VALUE_LAST  BYTES(0, 1, HEAD, 0, 0, TIMES, 1, 0x90, 0x4e, 2, 0, 2)
 #define VALUE_EMPTY BYTES(0, 1, HEAD, 0, 0, TIMES, 0)
 
 static void ongoing(struct transaction_value *value)
@@ -130,6 +132,23 @@ static void tagged_fields_are_read_and_unknown_ones_skipped(void **state)
     transaction_value_deinit(&value);
 }
 
+static void the_epoch_before_is_a_tag_of_our_own(void **state)
+{
+    (void)state;
+    struct transaction_value value;
+    ongoing(&value);
+    value.status = TRANSACTION_EMPTY;
+    value.last_epoch = 2;
+    assert_encodes(&value, VALUE_LAST);
+    transaction_value_deinit(&value);
+    assert_int_equal(transaction_value_decode(VALUE_LAST, &value), STATUS_OK);
+    assert_int_equal(value.last_epoch, 2);
+    transaction_value_deinit(&value);
+    assert_int_equal(transaction_value_decode(VALUE_EMPTY, &value), STATUS_OK);
+    assert_int_equal(value.last_epoch, -1);
+    transaction_value_deinit(&value);
+}
+
 static void assert_cuts_are_corrupt(struct slice whole)
 {
     struct transaction_value value;
@@ -148,6 +167,7 @@ static void every_truncation_is_corrupt(void **state)
         assert_int_equal(transaction_key_decode(cut, &id), STATUS_CORRUPT);
     }
     assert_cuts_are_corrupt(VALUE_V0);
+    assert_cuts_are_corrupt(VALUE_LAST);
     assert_cuts_are_corrupt(VALUE_V1);
     assert_cuts_are_corrupt(VALUE_TAGS);
 }
@@ -207,6 +227,7 @@ int main(void)
         cmocka_unit_test(an_empty_one_has_null_partitions),
         cmocka_unit_test(values_of_both_versions_are_read),
         cmocka_unit_test(tagged_fields_are_read_and_unknown_ones_skipped),
+        cmocka_unit_test(the_epoch_before_is_a_tag_of_our_own),
         cmocka_unit_test(every_truncation_is_corrupt),
         cmocka_unit_test(other_records_and_versions_to_come_are_told_apart),
         cmocka_unit_test(more_partitions_than_there_may_be_are_corrupt),

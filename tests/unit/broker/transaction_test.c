@@ -25,8 +25,7 @@ static int set_up(void **state)
     (void)state;
     transaction_value_init(&record);
     decision = (struct transaction_decision){0};
-    view =
-        (struct transaction_view){.last_epoch = -1, .spare_producer_id = SPARE, .now_ms = NOW_MS};
+    view = (struct transaction_view){.spare_producer_id = SPARE, .now_ms = NOW_MS};
     return 0;
 }
 
@@ -166,7 +165,7 @@ static void a_new_instance_raises_the_epoch(void **state)
         init_as(-1, -1);
         assert_writes(TRANSACTION_EMPTY, 7, 4);
         assert_int_equal(decision.next.producer_epoch, 4);
-        assert_int_equal(decision.last_epoch, -1);
+        assert_int_equal(decision.next.last_epoch, -1);
         assert_int_equal(decision.next.partitions.count, 0);
         assert_int_equal(decision.next.start_ms, -1);
     }
@@ -179,7 +178,7 @@ static void a_producer_that_goes_on_raises_the_epoch(void **state)
         on_record(at_rest[i], 3);
         init_as(7, 3);
         assert_writes(TRANSACTION_EMPTY, 7, 4);
-        assert_int_equal(decision.last_epoch, 3);
+        assert_int_equal(decision.next.last_epoch, 3);
     }
 }
 
@@ -187,11 +186,11 @@ static void a_lost_answer_is_given_again(void **state)
 {
     (void)state;
     on_record(TRANSACTION_EMPTY, 4);
-    view.last_epoch = 3;
+    record.last_epoch = 3;
     init_as(7, 3);
     assert_answers(7, 4);
     /* Not to one that a new instance has fenced meanwhile. */
-    view.last_epoch = -1;
+    record.last_epoch = -1;
     init_as(7, 3);
     assert_refused(STATUS_PRODUCER_FENCED);
 }

@@ -501,6 +501,25 @@ static void a_new_leader_completes_what_was_prepared(void **state)
     assert_int_equal(log_end(rig, 1), 1);
 }
 
+static void a_new_leader_gives_a_lost_answer_again(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    int64_t producer_id = init_producer(rig, 0);
+    for (int32_t i = 0; i < 2; i++) {
+        call_begin(&call, producer_id, 0);
+        broker_init_transaction(rig->broker, &call.request);
+        assert_answered(rig, &call, STATUS_OK);
+        assert_int_equal(call.request.next_producer_id, producer_id);
+        assert_int_equal(call.request.next_producer_epoch, 1);
+        follow_and_lead(rig, 2 + 2 * i);
+    }
+    init_producer(rig, 2); /* another instance: now it is fenced */
+    call_begin(&call, producer_id, 1);
+    broker_init_transaction(rig->broker, &call.request);
+    assert_answered(rig, &call, STATUS_PRODUCER_FENCED);
+}
+
 static void ids_are_served_when_what_predecessors_left_is_applied(void **state)
 {
     struct rig *rig = *state;
@@ -787,6 +806,7 @@ int main(void)
         TEST(a_batch_whose_client_is_gone_does_not_hold_the_others_up),
         TEST(batches_fail_with_the_record_that_would_add_their_partition),
         TEST(a_new_leader_completes_what_was_prepared),
+        TEST(a_new_leader_gives_a_lost_answer_again),
         TEST(ids_are_served_when_what_predecessors_left_is_applied),
         TEST(a_new_leader_times_a_transaction_by_its_recorded_start),
         TEST(a_session_has_no_time_out_but_ends_with_its_leader),
