@@ -101,6 +101,21 @@ static enum status request_check(struct broker *broker, struct offsets_request *
 
 /* ---- commit ---- */
 
+/* A group that is known may go on: its offsets are as many as there are partitions. */
+static enum status check_new_group(const struct partition *partition,
+                                   struct offsets_request *request)
+{
+    const struct offsets_table *table = partition->internal->offsets;
+    if (offsets_table_bytes(table) <= OFFSETS_BYTES_PER_PARTITION_MAX ||
+        offsets_table_group(table, request->group).count > 0) {
+        return STATUS_OK;
+    }
+    return error_set(&request->error, STATUS_TOO_LARGE,
+                     "committed offsets take too much room: %zu bytes in %s, at most %d",
+                     offsets_table_bytes(table), partition_name(partition),
+                     OFFSETS_BYTES_PER_PARTITION_MAX);
+}
+
 static enum status check_offset(struct broker *broker, const struct committed_offset *offset)
 {
     const struct topic *topic =
@@ -325,6 +340,7 @@ void broker_commit_offsets(struct broker *broker, struct offsets_request *reques
         request->offsets[i].status = STATUS_OK;
     enum status status = request_check(broker, request, &partition);
     struct shared_bytes *batch = NULL;
+    if (status == STATUS_OK) status = check_new_group(partition, request);
     if (status == STATUS_OK) status = commit_batch(broker, request, &batch);
     if (batch == NULL) {
         request_finish(request, status);

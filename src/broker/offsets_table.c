@@ -24,6 +24,7 @@ struct group {
 struct offsets_table {
     struct group *groups; /* uthash walks in the order of insertion */
     uint64_t hash;        /* sum of the entries' hashes */
+    size_t bytes;         /* of groups and entries */
     struct pending_offsets *pending;
 };
 
@@ -32,6 +33,16 @@ struct offsets_table *offsets_table_new(void)
     struct offsets_table *table = memory_new(sizeof(*table));
     table->pending = pending_offsets_new();
     return table;
+}
+
+static size_t entry_bytes(const struct offset_entry *entry)
+{
+    return sizeof(*entry) + entry->topic_bytes + entry->metadata_bytes;
+}
+
+static size_t group_bytes(const struct group *group)
+{
+    return sizeof(*group) + group->id_bytes;
 }
 
 static void entry_deinit(struct offset_entry *entry)
@@ -43,8 +54,11 @@ static void entry_deinit(struct offset_entry *entry)
 static void group_free(struct offsets_table *table, struct group *group)
 {
     HASH_DEL(table->groups, group);
-    for (uint32_t i = 0; i < group->count; i++)
+    table->bytes -= group_bytes(group);
+    for (uint32_t i = 0; i < group->count; i++) {
+        table->bytes -= entry_bytes(&group->entries[i]);
         entry_deinit(&group->entries[i]);
+    }
     free(group->entries);
     free(group->id);
     free(group);
@@ -93,6 +107,11 @@ static uint64_t entry_hash(const struct group *group, const struct offset_entry 
 uint64_t offsets_table_hash(const struct offsets_table *table)
 {
     return table->hash + pending_offsets_hash(table->pending);
+}
+
+size_t offsets_table_bytes(const struct offsets_table *table)
+{
+    return table->bytes;
 }
 
 /* ---- look-ups ---- */
@@ -189,6 +208,7 @@ static struct group *group_new(struct offsets_table *table, struct slice id)
     group->id = copy_slice(id);
     group->id_bytes = id.bytes;
     HASH_ADD_KEYPTR(hh, table->groups, group->id, group->id_bytes, group);
+    table->bytes += group_bytes(group);
     return group;
 }
 
@@ -218,6 +238,7 @@ static void put(struct offsets_table *table, const struct offset_key *key,
     if (known && group->entries[at].record_offset > record_offset) return;
     struct offset_entry *entry = known ? &group->entries[at] : entry_insert(group, at, key);
     table->hash -= entry->hash;
+    if (known) table->bytes -= entry_bytes(entry);
     free(entry->metadata);
     entry->metadata = copy_slice(value->metadata);
     entry->metadata_bytes = value->metadata.bytes;
@@ -227,6 +248,7 @@ static void put(struct offsets_table *table, const struct offset_key *key,
     entry->record_offset = record_offset;
     entry->hash = entry_hash(group, entry);
     table->hash += entry->hash;
+    table->bytes += entry_bytes(entry);
 }
 
 static void erase(struct offsets_table *table, const struct offset_key *key)
@@ -235,6 +257,7 @@ static void erase(struct offsets_table *table, const struct offset_key *key)
     struct group *group = group_find(table, key->group);
     if (group == NULL || !entry_position(group, key->topic, key->partition, &at)) return;
     table->hash -= group->entries[at].hash;
+    table->bytes -= entry_bytes(&group->entries[at]);
     entry_deinit(&group->entries[at]);
     group->count--;
     memmove(&group->entries[at], &group->entries[at + 1],

@@ -14,12 +14,14 @@
 struct table_entry {
     struct transaction_entry entry; /* first */
     uint64_t hash;
+    size_t bytes;
     UT_hash_handle hh;
 };
 
 struct transaction_table {
     struct table_entry *entries; /* uthash walks in the order of insertion */
     uint64_t hash;               /* sum of the entries' hashes */
+    size_t bytes;                /* and of what they were taken over */
 };
 
 struct transaction_table *transaction_table_new(void)
@@ -31,6 +33,7 @@ static void entry_remove(struct transaction_table *table, struct table_entry *en
 {
     HASH_DEL(table->entries, entry);
     table->hash -= entry->hash;
+    table->bytes -= entry->bytes;
     transaction_value_deinit(&entry->entry.value);
     free((void *)entry->entry.id.data);
     free(entry);
@@ -50,15 +53,15 @@ void transaction_table_free(struct transaction_table *table)
 }
 
 /* Over key and value as they are written: equal records, equal hashes. */
-static uint64_t entry_hash(const struct transaction_entry *entry)
+static void entry_measure(struct table_entry *entry)
 {
     struct buffer bytes;
     buffer_init(&bytes, 0);
-    transaction_key_encode(&bytes, entry->id);
-    transaction_value_encode(&bytes, &entry->value);
-    uint64_t hash = fnv64(FNV64_BASIS, bytes.data, bytes.bytes);
+    transaction_key_encode(&bytes, entry->entry.id);
+    transaction_value_encode(&bytes, &entry->entry.value);
+    entry->hash = fnv64(FNV64_BASIS, bytes.data, bytes.bytes);
+    entry->bytes = bytes.bytes;
     buffer_deinit(&bytes);
-    return hash;
 }
 
 static struct table_entry *entry_find(const struct transaction_table *table, struct slice id)
@@ -89,6 +92,11 @@ uint32_t transaction_table_count(const struct transaction_table *table)
     return HASH_COUNT(table->entries);
 }
 
+size_t transaction_table_bytes(const struct transaction_table *table)
+{
+    return table->bytes;
+}
+
 uint64_t transaction_table_hash(const struct transaction_table *table)
 {
     return table->hash;
@@ -113,10 +121,12 @@ static void put(struct transaction_table *table, struct slice id, struct transac
     struct table_entry *entry = entry_find(table, id);
     if (entry == NULL) entry = entry_add(table, id);
     table->hash -= entry->hash;
+    table->bytes -= entry->bytes;
     transaction_value_deinit(&entry->entry.value);
     entry->entry.value = *value;
-    entry->hash = entry_hash(&entry->entry);
+    entry_measure(entry);
     table->hash += entry->hash;
+    table->bytes += entry->bytes;
 }
 
 static enum status apply_record(struct transaction_table *table, const struct record *record,

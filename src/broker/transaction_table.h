@@ -34,6 +34,8 @@ const struct transaction_entry *transaction_table_find(const struct transaction_
 const struct transaction_entry *transaction_table_next(const struct transaction_table *table,
                                                        const struct transaction_entry *after);
 uint32_t transaction_table_count(const struct transaction_table *table);
+/* Keys and values as they are written, together. */
+size_t transaction_table_bytes(const struct transaction_table *table);
 uint64_t transaction_table_hash(const struct transaction_table *table);
 
 #endif

@@ -260,9 +260,14 @@ static enum status check_new_id(const struct live_transaction *live,
                                 struct transaction_request *request)
 {
     const struct transaction_table *table = live_partition(live)->internal->transactions;
-    if (value != NULL || transaction_table_count(table) < TRANSACTIONAL_IDS_PER_PARTITION_MAX) {
-        return STATUS_OK;
+    if (value != NULL) return STATUS_OK;
+    if (transaction_table_bytes(table) > TRANSACTION_BYTES_PER_PARTITION_MAX) {
+        return error_set(&request->error, STATUS_LIMIT,
+                         "transactional ids take too much room: %zu bytes in %s, at most %d",
+                         transaction_table_bytes(table), partition_name(live_partition(live)),
+                         TRANSACTION_BYTES_PER_PARTITION_MAX);
     }
+    if (transaction_table_count(table) < TRANSACTIONAL_IDS_PER_PARTITION_MAX) return STATUS_OK;
     return error_set(&request->error, STATUS_LIMIT, "too many transactional ids: %u in %s",
                      transaction_table_count(table), partition_name(live_partition(live)));
 }

@@ -25,10 +25,11 @@
 struct broker;
 struct partition;
 
-/* Bounds: ids in one partition of the internal topic; requests and produces that wait for a
- * transaction, in the whole broker (bytes: as many as may be unsynced). Beyond: STATUS_LIMIT, of
- * requests NOT_READY. */
+/* Bounds: ids in one partition of the internal topic, and the bytes of their records; requests and
+ * produces that wait for a transaction, in the whole broker (bytes: as many as may be unsynced).
+ * Beyond: STATUS_LIMIT, of requests NOT_READY. */
 #define TRANSACTIONAL_IDS_PER_PARTITION_MAX 65536
+#define TRANSACTION_BYTES_PER_PARTITION_MAX 16777216
 #define TRANSACTION_WAITING_MAX             65536
 
 struct transaction_request;

@@ -134,6 +134,7 @@ static void a_tombstone_removes_and_the_last_one_takes_the_group_along(void **st
     apply(table, "g", "b", 0, -1);
     assert_int_equal(offsets_table_group(table, text("g")).count, 0);
     assert_true(offsets_table_hash(table) == empty);
+    assert_int_equal(offsets_table_bytes(table), 0);
 }
 
 static void the_hash_depends_on_the_state_not_on_the_way_there(void **state)
@@ -156,6 +157,7 @@ static void the_hash_depends_on_the_state_not_on_the_way_there(void **state)
     assert_true(offsets_table_hash(table) == offsets_table_hash(other));
     offsets_table_clear(other);
     assert_true(offsets_table_hash(other) == empty);
+    assert_int_equal(offsets_table_bytes(other), 0);
     offsets_table_free(other);
 }
 

@@ -1,4 +1,6 @@
 #include "broker/group_coordinator.h"
+#include "broker/offsets_table.h"
+#include "broker/partition_state.h"
 #include "lib/broker_rig.h"
 
 static int setup(void **state)
@@ -374,6 +376,52 @@ static void a_commit_that_is_not_in_the_log_can_be_taken_back(void **state)
     assert_int_equal(partition_log_end(partition), end);
 }
 
+/* Groups and metadata as long as they may be, past the log. */
+static void fill_table(struct offsets_table *table, uint32_t first, uint32_t count)
+{
+    static uint8_t longest[GROUP_ID_BYTES_MAX];
+    const struct slice text = {longest, sizeof(longest)};
+    struct batch_builder builder;
+    struct buffer key, value, batch;
+    struct error error;
+    const struct batch_build_options options = BATCH_BUILD_PLAIN;
+    batch_builder_init(&builder);
+    buffer_init(&batch, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        store_u32(longest, first + i);
+        buffer_init(&key, 0);
+        buffer_init(&value, 0);
+        offset_key_encode(&key, &(struct offset_key){.group = text, .topic = rig_text("orders")});
+        offset_value_encode(&value, &(struct offset_value){.leader_epoch = -1, .metadata = text});
+        batch_builder_add(&builder, 1, buffer_slice(&key), buffer_slice(&value), 0,
+                          (struct slice){0});
+        buffer_deinit(&key);
+        buffer_deinit(&value);
+    }
+    assert_int_equal(batch_builder_finish(&builder, &options, &batch, &error), STATUS_OK);
+    assert_int_equal(offsets_table_apply_batch(table, batch.data, batch.bytes, &error), STATUS_OK);
+    batch_builder_deinit(&builder);
+    buffer_deinit(&batch);
+}
+
+static void the_room_that_offsets_take_has_a_bound(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    committed(rig, 10);
+    struct offsets_table *table = group_partition(rig)->internal->offsets;
+    for (uint32_t i = 0; offsets_table_bytes(table) <= OFFSETS_BYTES_PER_PARTITION_MAX; i++)
+        fill_table(table, i * 128, 128);
+    committed(rig, 20); /* known: it may go on */
+    begin(&call, "group-more", 1);
+    assert_int_equal(internal_partition_of(call.request.group, 4),
+                     internal_partition_of(rig_text("group"), 4));
+    broker_commit_offsets(rig->broker, &call.request);
+    assert_int_equal(call.calls, 1);
+    assert_int_equal(call.request.status, STATUS_TOO_LARGE);
+    assert_int_equal(call.offsets[0].status, STATUS_TOO_LARGE);
+}
+
 /* ---- in a transaction ---- */
 
 static enum status commit_in_transaction(struct rig *rig, int64_t producer_id, int16_t epoch,
@@ -518,6 +566,7 @@ int main(void)
         TEST(a_new_leader_forgets_what_the_one_before_did_not_live_to_forget),
         TEST(a_commit_that_waits_does_not_go_to_a_new_topic_of_the_name),
         TEST(a_commit_that_is_not_in_the_log_can_be_taken_back),
+        TEST(the_room_that_offsets_take_has_a_bound),
         TEST(a_commit_in_a_transaction_is_shown_from_its_marker_on),
         TEST(an_aborted_transaction_commits_no_offset),
         TEST(an_older_instance_commits_nothing),

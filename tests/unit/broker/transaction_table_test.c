@@ -70,6 +70,7 @@ static void equal_states_have_equal_hashes_however_they_came_about(void **state)
     assert_true(transaction_table_hash(one) == transaction_table_hash(other));
     transaction_table_clear(one);
     assert_int_equal(transaction_table_hash(one), 0);
+    assert_int_equal(transaction_table_bytes(one), 0);
     transaction_table_free(one);
     transaction_table_free(other);
 }

@@ -1,5 +1,7 @@
 /* The coordinator on one broker: what is on record when, who waits for whom, what a new leader
  * does. */
+#include "broker/partition_state.h"
+#include "broker/transaction_table.h"
 #include "broker/transactions.h"
 
 #include "lib/broker_rig.h"
@@ -728,6 +730,55 @@ static void ids_and_time_outs_have_bounds(void **state)
     assert_answered(rig, &call, STATUS_PRODUCER_ID_MAPPING);
 }
 
+/* Ids as long as they may be, past the log. */
+static void fill_table(struct transaction_table *table, uint32_t first, uint32_t count)
+{
+    static uint8_t id[TRANSACTIONAL_ID_BYTES_MAX];
+    struct batch_builder builder;
+    struct buffer key, value, batch;
+    struct error error;
+    struct transaction_value empty;
+    const struct batch_build_options options = BATCH_BUILD_PLAIN;
+    transaction_value_init(&empty);
+    batch_builder_init(&builder);
+    buffer_init(&batch, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        store_u32(id, first + i);
+        buffer_init(&key, 0);
+        buffer_init(&value, 0);
+        transaction_key_encode(&key, (struct slice){id, sizeof(id)});
+        transaction_value_encode(&value, &empty);
+        batch_builder_add(&builder, 1, buffer_slice(&key), buffer_slice(&value), 0,
+                          (struct slice){0});
+        buffer_deinit(&key);
+        buffer_deinit(&value);
+    }
+    assert_int_equal(batch_builder_finish(&builder, &options, &batch, &error), STATUS_OK);
+    assert_int_equal(transaction_table_apply_batch(table, batch.data, batch.bytes, &error),
+                     STATUS_OK);
+    batch_builder_deinit(&builder);
+    buffer_deinit(&batch);
+}
+
+static void the_room_that_ids_take_has_a_bound(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    struct transaction_table *table = state_partition(rig)->internal->transactions;
+    fill_table(table, 0, 256);
+    int64_t producer_id = init_producer(rig, 0);
+    fill_table(table, 256, 256);
+    add_partitions(rig, producer_id, 0, 1); /* known: it may go on */
+    end_transaction(rig, producer_id, 0, true);
+    init_producer(rig, 1);
+    call_begin(&call, -1, -1);
+    call.request.id = rig_text("other");
+    assert_int_equal(internal_partition_of(call.request.id, 4),
+                     internal_partition_of(rig_text("tx"), 4));
+    broker_init_transaction(rig->broker, &call.request);
+    assert_answered(rig, &call, STATUS_LIMIT);
+}
+
 static void a_partition_that_is_not_there_is_not_added(void **state)
 {
     struct rig *rig = *state;
@@ -819,6 +870,7 @@ int main(void)
         TEST(an_id_that_nobody_uses_is_forgotten),
         TEST(a_producer_that_has_just_begun_is_not_forgotten),
         TEST(ids_and_time_outs_have_bounds),
+        TEST(the_room_that_ids_take_has_a_bound),
         TEST(a_partition_that_is_not_there_is_not_added),
         TEST(ids_on_record_are_listed),
     };
