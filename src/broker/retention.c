@@ -27,17 +27,31 @@ int64_t producer_expiration_ms(const struct broker *broker)
     return up_ms < expiration_ms ? INT64_MAX : expiration_ms;
 }
 
-static void retain_partition(struct broker *broker, struct partition *partition)
+/* A look at the clock: what it says, and whether that is to be believed in this tick. */
+struct clock_look {
+    int64_t wall_ms;
+    bool trusted;
+};
+
+static struct clock_look look_at_clock(struct broker *broker)
+{
+    struct clock_look look = {.wall_ms = loop_wall_ms(broker->loop)};
+    look.trusted = log_store_look_at_clock(broker->store, look.wall_ms);
+    return look;
+}
+
+static void retain_partition(struct broker *broker, struct partition *partition,
+                             struct clock_look look)
 {
     if (partition->change != NULL || partition_log_failed(partition->log)) return;
-    int64_t start = partition_log_retention_start(partition->log, loop_wall_ms(broker->loop),
+    int64_t start = partition_log_retention_start(partition->log, look.wall_ms, look.trusted,
                                                   partition->high_watermark);
     if (start <= partition_log_start(partition)) return;
     partition_raise_log_start(partition, start);
     broker->port.partition_changed(broker->port.context, partition);
 }
 
-static void look_at_partitions(struct broker *broker)
+static void look_at_partitions(struct broker *broker, struct clock_look look)
 {
     bool serving = broker_check_serving(broker) == STATUS_OK;
     int64_t expiration_ms = producer_expiration_ms(broker);
@@ -45,7 +59,8 @@ static void look_at_partitions(struct broker *broker)
     while ((topic = catalog_next(broker, topic)) != NULL) {
         for (uint32_t i = 0; i < topic->partition_count; i++) {
             struct partition *partition = topic->partitions[i];
-            if (serving && topic->settings.log.delete_old) retain_partition(broker, partition);
+            if (serving && topic->settings.log.delete_old)
+                retain_partition(broker, partition, look);
             if (expiration_ms == INT64_MAX) continue;
             producer_table_expire(partition->producers, producer_clock_ms(broker), expiration_ms);
         }
@@ -123,18 +138,18 @@ static void retention_tick(void *context)
 {
     struct broker *broker = context;
     /* Also by who does not lead now: a leader must know the clock from before. */
-    bool trusted = log_store_look_at_clock(broker->store, loop_wall_ms(broker->loop));
-    look_at_partitions(broker);
-    if (trusted) compaction_look(broker);
-    if (trusted) group_offsets_expire(broker);
-    if (trusted) sweep_quarantine(broker);
-    if (trusted) transactions_tick(broker);
+    struct clock_look look = look_at_clock(broker);
+    look_at_partitions(broker, look);
+    if (look.trusted) compaction_look(broker);
+    if (look.trusted) group_offsets_expire(broker);
+    if (look.trusted) sweep_quarantine(broker);
+    if (look.trusted) transactions_tick(broker);
     timer_start(broker->retention_timer, broker->settings.retention_check_us);
 }
 
 void retention_start(struct broker *broker)
 {
-    log_store_look_at_clock(broker->store, loop_wall_ms(broker->loop));
+    (void)look_at_clock(broker);
     broker->retention_timer = timer_new(broker->loop, retention_tick, broker);
     timer_start(broker->retention_timer, broker->settings.retention_check_us);
     compaction_start(broker);

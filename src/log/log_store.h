@@ -100,7 +100,7 @@ void log_store_stop(struct log_store *store, log_done_fn done, void *context);
 
 /* A pass of retention compares the wall clock with the monotonic one: are times to be trusted in
  * it? A jump since the pass before postpones what depends on them by this pass (F45). Every pass
- * has to look, from the start of the broker on, also where nothing is to be removed. */
+ * has to look, once, from the start of the broker on, also where nothing is to be removed. */
 bool log_store_look_at_clock(struct log_store *store, int64_t now_wall_ms);
 
 size_t log_store_unsynced_bytes(const struct log_store *store);

@@ -153,9 +153,10 @@ void partition_log_resume(struct partition_log *log, log_done_fn done, void *con
 void partition_log_raise_start(struct partition_log *log, int64_t offset, int64_t high_watermark);
 /* Retention by time and size: what the log start should become (the caller raises it), considering
  * whole segments below `high_watermark` only; the last one only when all its records have expired
- * (raising the start past it begins a new one). Looks at the clock (log_store_look_at_clock()). */
+ * (raising the start past it begins a new one). clock_trusted: what log_store_look_at_clock() said
+ * of `now_wall_ms`, once for all partitions of the pass; without it nothing goes by time. */
 int64_t partition_log_retention_start(const struct partition_log *log, int64_t now_wall_ms,
-                                      int64_t high_watermark);
+                                      bool clock_trusted, int64_t high_watermark);
 
 /* The high watermark kept on record for the partition: written each second if changed, and at stop.
  * After a recovery that cut or lost a tail the one on record may exceed the log end. */

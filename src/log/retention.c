@@ -12,7 +12,6 @@
 #include "log/store_internal.h"
 
 #define CLOCK_JUMP_MS 60000
-#define SAME_PASS_US  1000000
 
 /* ---- removing ----------------------------------------------------------------------------------
  */
@@ -145,26 +144,21 @@ void partition_log_raise_start(struct partition_log *log, int64_t offset, int64_
 
 /* ---- what retention asks for ---- */
 
-/* Calls close together are one pass. */
 bool log_store_look_at_clock(struct log_store *store, int64_t now_wall_ms)
 {
     struct retention_clock *clock = &store->retention;
     int64_t now_us = loop_now_us(store->loop);
-    if (clock->begun && now_us - clock->monotonic_us < SAME_PASS_US &&
-        llabs(now_wall_ms - clock->wall_ms) < SAME_PASS_US / 1000) {
-        return !clock->postponed;
-    }
     int64_t passed_ms = (now_us - clock->monotonic_us) / 1000;
     int64_t jump_ms = now_wall_ms - clock->wall_ms - passed_ms;
-    clock->postponed = clock->begun && llabs(jump_ms) > CLOCK_JUMP_MS;
-    if (clock->postponed) {
+    bool postponed = clock->begun && llabs(jump_ms) > CLOCK_JUMP_MS;
+    if (postponed) {
         log_warn("retention_postponed reason=\"the wall clock jumped\" jump_ms=%lld",
                  (long long)jump_ms);
     }
     clock->begun = true;
     clock->wall_ms = now_wall_ms;
     clock->monotonic_us = now_us;
-    return !clock->postponed;
+    return !postponed;
 }
 
 static bool segment_has_expired(const struct partition_log *log, const struct segment *segment,
@@ -175,16 +169,15 @@ static bool segment_has_expired(const struct partition_log *log, const struct se
 }
 
 int64_t partition_log_retention_start(const struct partition_log *log, int64_t now_wall_ms,
-                                      int64_t high_watermark)
+                                      bool clock_trusted, int64_t high_watermark)
 {
-    bool by_time = log_store_look_at_clock(log->store, now_wall_ms);
     int64_t start = log->log_start;
     int64_t bytes = partition_log_bytes(log);
     if (!log->config.delete_old) return start;
     for (uint32_t i = 0; i < log->segment_count; i++) {
         const struct segment *segment = log->segments[i];
         bool last = i + 1 == log->segment_count;
-        bool expired = by_time && segment_has_expired(log, segment, now_wall_ms);
+        bool expired = clock_trusted && segment_has_expired(log, segment, now_wall_ms);
         bool too_much = !last && log->config.retention_bytes >= 0 &&
                         bytes - segment->bytes >= log->config.retention_bytes;
         if (segment->end_offset > high_watermark || segment->end_offset > log->durable) break;

@@ -295,7 +295,7 @@ struct flush_waiter {
 
 /* F45: what the last retention pass saw of the two clocks. */
 struct retention_clock {
-    bool begun, postponed;
+    bool begun;
     int64_t wall_ms, monotonic_us;
 };
 

@@ -106,7 +106,7 @@ static void round_begin(struct world *world)
         struct partition_log *log = world->logs[i];
         append(log);
         int64_t durable = partition_log_durable_offset(log);
-        int64_t start = partition_log_retention_start(log, 0, durable);
+        int64_t start = partition_log_retention_start(log, 0, true, durable);
         partition_log_raise_start(log, start, durable);
         partition_log_note_high_watermark(log, durable);
         world->reads[i] = (struct log_read){.offset = partition_log_start_offset(log),
