@@ -43,26 +43,35 @@ static bool lookup_improves(const struct lookup_job *work, int64_t timestamp_ms,
            (timestamp_ms == work->found_timestamp_ms && offset < work->found_offset);
 }
 
-/* Looks into one batch for a better answer. */
+/* Is this record a better answer than the one so far? */
+static bool lookup_wants(const struct lookup_job *work, const struct record *record)
+{
+    if (record->offset < work->log_start) return false;
+    if (!work->want_max) return record->timestamp_ms >= work->timestamp_ms;
+    return lookup_improves(work, record->timestamp_ms, record->offset);
+}
+
+/* Looks into one batch for a better answer. Its header names the largest timestamp it ever held:
+ * compaction may have taken that record. */
 static enum status lookup_batch(struct lookup_job *work, const uint8_t *data,
                                 const struct batch_header *header, struct error *error)
 {
     struct record_iterator iterator;
     struct record record;
-    int64_t wanted = work->want_max ? header->max_timestamp_ms : work->timestamp_ms;
-    if (header->max_timestamp_ms < wanted || (header->attributes & BATCH_CONTROL)) return STATUS_OK;
-    if (work->want_max && !lookup_improves(work, header->max_timestamp_ms, header->base_offset)) {
-        return STATUS_OK;
-    }
+    if (header->attributes & BATCH_CONTROL) return STATUS_OK;
+    bool may_hold = work->want_max
+                        ? lookup_improves(work, header->max_timestamp_ms, header->base_offset)
+                        : header->max_timestamp_ms >= work->timestamp_ms;
+    if (!may_hold) return STATUS_OK;
     enum status status =
         record_iterator_init(&iterator, data, header->batch_bytes, BATCH_BYTES_MAX, error);
     if (status != STATUS_OK) return status;
     while ((status = record_iterator_next(&iterator, &record, error)) == STATUS_OK) {
-        if (record.timestamp_ms < wanted || record.offset < work->log_start) continue;
+        if (!lookup_wants(work, &record)) continue;
         work->found_offset = record.offset;
         work->found_timestamp_ms = record.timestamp_ms;
         work->found_epoch = header->leader_epoch;
-        break;
+        if (!work->want_max) break;
     }
     record_iterator_deinit(&iterator);
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;
@@ -193,6 +202,12 @@ static void lookup_run(struct job *job)
         struct lookup_segment *segment;
         while (work->status == STATUS_OK && (segment = lookup_most_promising(work)) != NULL) {
             work->status = lookup_segment(work, directory, segment);
+            /* What it claims is not there any more: then what lies before counts as well. */
+            if (work->status == STATUS_OK && segment->start_position > 0 &&
+                work->found_timestamp_ms < segment->max_timestamp_ms) {
+                segment->start_position = 0;
+                work->status = lookup_segment(work, directory, segment);
+            }
         }
         return;
     }

@@ -1,4 +1,6 @@
 /* time_lookup_test.c: offsets by timestamp, against a plain search. */
+#include "base/buffer.h"
+#include "base/crc32c.h"
 #include "base/random.h"
 #include "lib/log_fixture.h"
 
@@ -104,6 +106,50 @@ static void what_is_not_durable_yet_is_found_in_memory(void **state)
     memory_disk_deinit(&disk);
 }
 
+/* As compaction leaves it: the record with the largest timestamp is gone, the header knows of it.
+ */
+static void append_stale(struct log_fixture *f, int64_t timestamp_ms, int64_t max_timestamp_ms)
+{
+    enum { CRC_AT = 17, CRC_FROM = 21, MAX_TIMESTAMP_AT = 35 };
+    struct shared_bytes *batch =
+        fixture_batch(partition_log_end_offset(f->log), 2, 1, timestamp_ms, 20);
+    store_u64(batch->data + MAX_TIMESTAMP_AT, (uint64_t)max_timestamp_ms);
+    store_u32(batch->data + CRC_AT, crc32c(batch->data + CRC_FROM, batch->bytes - CRC_FROM));
+    assert_int_equal(partition_log_append(f->log, batch, false, NULL), STATUS_OK);
+    shared_bytes_unref(batch);
+}
+
+static void the_largest_timestamp_is_one_that_is_there(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    (void)state;
+    fixture_begin(&f, &disk);
+    f.config.segment_bytes = 500;
+    f.config.index_interval_bytes = 1;
+    fixture_open(&f);
+    f.loop.manual = true;
+    assert_int_equal(fixture_append_to(f.log, 2, 1, 5000, 20), STATUS_OK);
+    append_stale(&f, 4000, 9000);
+    assert_int_equal(fixture_append_to(f.log, 2, 1, 3000, 20), STATUS_OK);
+    assert_int_equal(look_up(&f, -1, true, 6), 1); /* in memory */
+    f.loop.manual = false;
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(fixture_append_to(f.log, 2, 1, 3000 + i, 20), STATUS_OK);
+        fake_loop_run(&f.loop);
+    }
+    for (int reopened = 0; reopened < 2; reopened++) {
+        assert_int_equal(look_up(&f, -1, true, 18), 1);
+        fixture_stop(&f);
+        fixture_reopen(&f);
+    }
+    /* What was the largest is found as long as it is below the limit and above the start. */
+    partition_log_raise_start(f.log, 2, 18);
+    assert_int_equal(look_up(&f, -1, true, 18), 3);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
 static void damage_is_stepped_over(void **state)
 {
     struct memory_disk disk;
@@ -130,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(look_ups_agree_with_a_plain_search),
         cmocka_unit_test(what_is_not_durable_yet_is_found_in_memory),
+        cmocka_unit_test(the_largest_timestamp_is_one_that_is_there),
         cmocka_unit_test(damage_is_stepped_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
