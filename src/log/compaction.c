@@ -366,6 +366,7 @@ enum status partition_log_compact(struct partition_log *log, struct log_compacti
         log->config.segment_bytes > 0 ? log->config.segment_bytes : INT32_MAX;
     compaction->index_interval_bytes = log->config.index_interval_bytes;
     compaction->first_dirty = log->segments[first]->clean_to;
+    compaction->last_epoch = -1; /* each pass begins at the first segment */
     buffer_init(&compaction->batch, 0);
     compaction_copy_segments(compaction);
     compaction->count = count;

@@ -7,7 +7,8 @@
  * or new (compaction_swap.c). Kept are: the last record of each key; tombstones until
  * delete.retention.ms after they were first cleaned; markers while a batch of their transaction is
  * left, and then as long; of a live producer what its state is made of; the last batch of each
- * segment, so that a file tells where it ends. Emptied batches that have to stay keep their header.
+ * segment, so that a file tells where it ends; the first batch of each leader epoch, so that a copy
+ * made of the log knows where epochs began. Emptied batches that have to stay keep their header.
  * Records of aborted transactions and records without key go. Offsets and batches keep their place.
  * A batch whose CRC holds but whose records cannot be read stays as it is, and hides no other.
  *

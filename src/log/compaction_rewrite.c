@@ -124,7 +124,8 @@ static enum status rewrite_put(struct output *output, struct batch_rewrite *rewr
 }
 
 static enum status rewrite_data(struct output *output, const uint8_t *data,
-                                const struct batch_header *header, bool last, struct error *error)
+                                const struct batch_header *header, bool keep_header,
+                                struct error *error)
 {
     struct compaction *compaction = output->compaction;
     bool transactional = (header->attributes & BATCH_TRANSACTIONAL) != 0;
@@ -136,7 +137,7 @@ static enum status rewrite_data(struct output *output, const uint8_t *data,
         .expired = horizon_has_passed(compaction, header)};
     struct batch_rewrite rewrite = {.keep = keep_record,
                                     .context = &keeping,
-                                    .keep_header = last || kept_for_producer,
+                                    .keep_header = keep_header || kept_for_producer,
                                     .keep_max_timestamp = kept_for_producer,
                                     .horizon_ms = new_horizon_ms(compaction),
                                     .decompressed_bytes_max = BATCH_BYTES_MAX};
@@ -162,7 +163,8 @@ static bool keep_none(void *context, const struct record *record)
 
 /* A marker stays while a batch of its transaction is there, and then until its horizon. */
 static enum status rewrite_marker(struct output *output, const uint8_t *data,
-                                  const struct batch_header *header, bool last, struct error *error)
+                                  const struct batch_header *header, bool keep_header,
+                                  struct error *error)
 {
     struct compaction *compaction = output->compaction;
     bool needed = compaction_end_ongoing(compaction, header->producer_id) ||
@@ -170,7 +172,7 @@ static enum status rewrite_marker(struct output *output, const uint8_t *data,
                   batch_last_offset(header) >= compaction->map_end;
     bool goes = !needed && horizon_has_passed(compaction, header);
     struct batch_rewrite rewrite = {.keep = goes ? keep_none : keep_all,
-                                    .keep_header = last,
+                                    .keep_header = keep_header,
                                     .horizon_ms =
                                         needed ? BATCH_HORIZON_NONE : new_horizon_ms(compaction),
                                     .horizon_always = true,
@@ -182,12 +184,16 @@ static enum status rewrite_batch(struct output *output, const uint8_t *data,
                                  const struct batch_header *header, bool last, struct error *error)
 {
     struct compaction *compaction = output->compaction;
+    /* A copy made of what is left learns from it where the epoch began (epoch ends decide what
+     * others cut off). */
+    bool begins = header->leader_epoch != compaction->last_epoch;
+    compaction->last_epoch = header->leader_epoch;
     compaction->group_records_in += (uint32_t)header->record_count;
     if ((header->attributes & BATCH_CONTROL) != 0) {
-        return rewrite_marker(output, data, header, last, error);
+        return rewrite_marker(output, data, header, last || begins, error);
     }
     if (header->base_offset < compaction->map_end) {
-        return rewrite_data(output, data, header, last, error);
+        return rewrite_data(output, data, header, last || begins, error);
     }
     if ((header->attributes & BATCH_TRANSACTIONAL) != 0) {
         compaction_note_ongoing(compaction, header->producer_id);

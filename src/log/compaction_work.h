@@ -52,6 +52,7 @@ struct compaction {
     struct offset_map *map;
     int64_t map_end;     /* the map knows all below; nothing at or above it is touched */
     struct buffer batch; /* one rewritten batch */
+    int32_t last_epoch;  /* of the batch before the next one; -1: there is none */
 
     uint32_t next;                     /* first segment of the next group */
     uint32_t group_first, group_count; /* the one being written or swapped in */

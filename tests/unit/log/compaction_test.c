@@ -522,6 +522,55 @@ static void a_batch_that_cannot_be_read_stays_as_it_is(void **state)
     }
 }
 
+static void where_each_epoch_began_can_be_told_from_what_is_left(void **state)
+{
+    /* Marker and data begin an epoch in turn; passes come in between. */
+    static const int64_t begins[] = {0, 13, 31, 32, 50};
+    struct memory_disk disk;
+    struct log_fixture f;
+    struct log_compaction pass;
+    struct buffer batch;
+    struct log_compaction options = {.now_ms = KEYED_TIME_MS, .delete_retention_ms = 1};
+    int32_t epoch = 0;
+    (void)state;
+    compaction_begin(&f, &disk, 400);
+    raw_build(&batch, KEYED_TIME_MS, false, CODEC_NONE);
+    for (int64_t i = 0; i < 80; i++) {
+        struct buffer marker;
+        buffer_init(&marker, 0);
+        batch_build_marker(&marker, 9, 0, false, 0, KEYED_TIME_MS, 1);
+        if (epoch < 5 && i == begins[epoch]) epoch++;
+        bool first = epoch > 0 && i == begins[epoch - 1];
+        struct buffer *next = first && epoch % 2 == 0 ? &marker : &batch;
+        batch_set_leader_epoch(next->data, epoch);
+        raw_append(&f, next);
+        buffer_deinit(&marker);
+        options.now_ms += 10;
+        if (i % 20 == 0) (void)compact(&f, &pass, &options);
+    }
+    options.now_ms += 10;
+    assert_int_equal(compact(&f, &pass, &options), STATUS_OK);
+    struct view_batches *batches = calloc(1, sizeof(*batches));
+    struct epoch_history copied;
+    enum status status;
+    epoch_history_init(&copied);
+    assert_int_equal(read_all_batches(&f, 0, batches, &status), 80);
+    assert_true(batches->count < 40);
+    for (int i = 0; i < batches->count; i++) {
+        const struct batch_header *header = &batches->items[i].header;
+        (void)epoch_history_assign(&copied, header->leader_epoch, header->base_offset);
+        free(batches->items[i].data);
+    }
+    for (int32_t e = 1; e < 5; e++) {
+        assert_int_equal(epoch_history_end_of(&copied, e, 80).end_offset, begins[e]);
+    }
+    epoch_history_deinit(&copied);
+    free(batches);
+    buffer_deinit(&batch);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
 static void surviving_values_are_those_of_a_plain_table(void **state)
 {
     (void)state;
@@ -549,6 +598,7 @@ int main(void)
         cmocka_unit_test(an_idle_log_is_rolled_so_that_it_can_be_cleaned),
         cmocka_unit_test(a_tombstone_of_any_time_is_cleaned),
         cmocka_unit_test(a_batch_that_cannot_be_read_stays_as_it_is),
+        cmocka_unit_test(where_each_epoch_began_can_be_told_from_what_is_left),
         cmocka_unit_test(surviving_values_are_those_of_a_plain_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
