@@ -34,7 +34,8 @@ bool aborted_index_reserve(struct aborted_index *index);
 void aborted_index_add(struct aborted_index *index, const struct aborted_transaction *transaction);
 /* The log was cut to end at `offset`: the transactions whose marker went are not aborted. */
 void aborted_index_truncate(struct aborted_index *index, int64_t offset);
-/* The log begins at `log_start`: whose marker lies below is of no use to a reader. */
+/* The log begins at `log_start`, or holds nothing aborted below: whose marker lies below is of no
+ * use to a reader. */
 void aborted_index_prune(struct aborted_index *index, int64_t log_start);
 
 /* Transactions of which a reader of [offset, end_offset) must know: the marker is not below

@@ -207,6 +207,9 @@ static void pass_done(void *context, struct log_compaction *pass)
     bool got_on = pass->status == STATUS_OK && pass->clean_to > keeper->first_dirty;
     bool stuck = pass->status == STATUS_OK ? !got_on : pass_has_failed(pass);
     if (partition != NULL && stuck) partition->compaction_after_us = now_us + RETRY_AFTER_US;
+    if (partition != NULL && pass->status == STATUS_OK) {
+        producer_table_prune(partition->producers, pass->aborted_gone_to);
+    }
     if (partition != NULL && pass->status == STATUS_CORRUPT && pass->damage.to > 0) {
         partition_log_quarantine(partition->log, pass->damage.from, pass->damage.to);
         partition_found_corrupt(partition, &pass->error);

@@ -182,7 +182,10 @@ bool partition_was_cut(const struct partition *partition)
 
 uint64_t partition_producers_hash(const struct partition *partition)
 {
-    return producer_table_hash(partition->producers);
+    /* How much of what was aborted is still known differs where each replica compacts by itself. */
+    return partition->topic->settings.log.compacted
+               ? producer_table_hash_producers(partition->producers)
+               : producer_table_hash(partition->producers);
 }
 
 void partition_set_replica(struct partition *partition, void *replica)

@@ -262,7 +262,7 @@ static uint64_t aborted_hash(const struct aborted_transaction *transaction)
     return mix(hash, (uint64_t)transaction->marker_offset);
 }
 
-uint64_t producer_table_hash(const struct producer_table *table)
+uint64_t producer_table_hash_producers(const struct producer_table *table)
 {
     /* A sum: the same in whatever order the producers came. */
     uint64_t sum = 0;
@@ -270,6 +270,12 @@ uint64_t producer_table_hash(const struct producer_table *table)
     for (; state != NULL; state = producer_table_next(state)) {
         sum += state_hash(state);
     }
+    return sum;
+}
+
+uint64_t producer_table_hash(const struct producer_table *table)
+{
+    uint64_t sum = producer_table_hash_producers(table);
     for (uint32_t i = 0; i < table->aborted.count; i++) {
         sum += aborted_hash(&table->aborted.entries[i]);
     }

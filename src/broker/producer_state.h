@@ -168,8 +168,9 @@ int64_t producer_table_last_stable_offset(const struct producer_table *table,
 uint32_t producer_table_find_aborted(const struct producer_table *table, int64_t offset,
                                      int64_t end_offset, struct aborted_transaction *out,
                                      uint32_t capacity);
-/* The log begins at `log_start` now. Producers are remembered whatever becomes of their records
- * (F61); aborted transactions whose marker went are not. */
+/* The log begins at `log_start` now, or compaction has taken all that was aborted below. Producers
+ * are remembered whatever becomes of their records (F61); aborted transactions whose marker went
+ * are not. */
 void producer_table_prune(struct producer_table *table, int64_t log_start);
 
 /* Forgets producers without an open transaction that have not written for `expiration_ms`; returns
@@ -185,6 +186,8 @@ size_t producer_table_list_offsets(const struct producer_table *table, int64_t l
 /* Equal tables have equal hashes, in whatever order they learned; written_ms, undo records and
  * settled offset are left out. Expire both sides alike before comparing. */
 uint64_t producer_table_hash(const struct producer_table *table);
+/* Without what was aborted. */
+uint64_t producer_table_hash_producers(const struct producer_table *table);
 
 /* Snapshot: versioned, checksummed bytes, appended to `out` (check buffer_failed). Decoding
  * replaces what is in the table, which is emptied on an error: CORRUPT, UNSUPPORTED (a version

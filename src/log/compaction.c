@@ -170,6 +170,20 @@ static void compaction_submit(struct compaction *compaction, enum compaction_ste
                     &compaction->job);
 }
 
+/* Batches in memory are still as they came. */
+static int64_t compaction_forget_aborted(struct compaction *compaction)
+{
+    struct partition_log *log = compaction->log;
+    int64_t gone_to = compaction->request->clean_to;
+    if (compaction->next == 0) return 0; /* nothing was to be cleaned, or looked at */
+    if (compaction->unread_from < gone_to) gone_to = compaction->unread_from;
+    cache_drop_below(log, gone_to);
+    if (log->ring_count > 0 && cache_at(log, 0)->base_offset < gone_to) {
+        gone_to = cache_at(log, 0)->base_offset;
+    }
+    return gone_to;
+}
+
 static void compaction_end(struct compaction *compaction)
 {
     struct partition_log *log = compaction->log;
@@ -177,6 +191,9 @@ static void compaction_end(struct compaction *compaction)
     struct log_compaction *request = compaction->request;
     if (request->status == STATUS_OK && compaction->map_end > request->clean_to) {
         request->clean_to = compaction->map_end;
+    }
+    if (request->status == STATUS_OK) {
+        request->aborted_gone_to = compaction_forget_aborted(compaction);
     }
     log->compaction = NULL;
     store->compactions_in_flight--;
@@ -366,6 +383,7 @@ enum status partition_log_compact(struct partition_log *log, struct log_compacti
         log->config.segment_bytes > 0 ? log->config.segment_bytes : INT32_MAX;
     compaction->index_interval_bytes = log->config.index_interval_bytes;
     compaction->first_dirty = log->segments[first]->clean_to;
+    compaction->unread_from = INT64_MAX;
     compaction->last_epoch = -1; /* each pass begins at the first segment */
     buffer_init(&compaction->batch, 0);
     compaction_copy_segments(compaction);
@@ -373,6 +391,7 @@ enum status partition_log_compact(struct partition_log *log, struct log_compacti
     request->status = STATUS_OK;
     request->error = (struct error){0};
     request->clean_to = compaction->first_dirty;
+    request->aborted_gone_to = 0;
     request->more = false;
     request->bytes_in = request->bytes_out = request->records_in = request->records_out = 0;
     request->swaps = 0;

@@ -58,8 +58,10 @@ struct log_compaction {
     /* out */
     enum status status;
     struct error error;
-    int64_t clean_to; /* the log is clean below it */
-    bool more;        /* the map was full before the limit was reached */
+    int64_t clean_to;        /* the log is clean below it */
+    int64_t aborted_gone_to; /* STATUS_OK: nothing that an aborted transaction wrote is left below
+                                it, in files or in memory */
+    bool more;               /* the map was full before the limit was reached */
     uint64_t bytes_in, bytes_out, records_in, records_out;
     uint32_t swaps;
     struct log_damage damage;

@@ -116,6 +116,11 @@ static enum status rewrite_put(struct output *output, struct batch_rewrite *rewr
     buffer_clear(batch);
     enum status status = batch_rewrite(rewrite, data, header->batch_bytes, batch, error);
     if (stays_unread(status)) {
+        /* It may be an aborted transaction's, and is all the same to be found as such. */
+        if ((header->attributes & BATCH_TRANSACTIONAL) != 0 &&
+            header->base_offset < output->compaction->unread_from) {
+            output->compaction->unread_from = header->base_offset;
+        }
         return output_put(output, (struct slice){data, header->batch_bytes}, error);
     }
     if (status != STATUS_OK) return status;

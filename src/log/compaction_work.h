@@ -50,6 +50,7 @@ struct compaction {
     struct open_transaction *ongoing; /* while writing: of which a batch was kept */
     bool prepared;
     struct offset_map *map;
+    int64_t unread_from; /* of the first transactional batch that stayed unread; INT64_MAX: none */
     int64_t map_end;     /* the map knows all below; nothing at or above it is touched */
     struct buffer batch; /* one rewritten batch */
     int32_t last_epoch;  /* of the batch before the next one; -1: there is none */

@@ -185,6 +185,32 @@ static void what_a_producer_is_known_by_survives_a_rebuild(void **state)
     assert_int_equal(partition_log_end(rig_partition(rig, "keyed", 0)), 14); /* a duplicate */
 }
 
+/* The leader's log start never moves: only a pass makes what was aborted go. */
+static void what_was_aborted_is_forgotten_with_its_records(void **state)
+{
+    struct rig *rig = *state;
+    struct partition *partition = rig_partition(rig, "keyed", 0);
+    for (int i = 0; i < 10; i++) {
+        rig_write_open(rig, partition, 70, 0);
+        rig_end(rig, partition, 70, 0, false);
+    }
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(write_keyed(rig, "keyed", 0, i, -1, -1), STATUS_OK);
+    }
+    int64_t end = partition_log_end(partition);
+    uint64_t hash = partition_producers_hash(partition);
+    assert_int_equal(partition_find_aborted(partition, 0, end, NULL, 0), 10);
+    tick(rig, 3);
+    assert_int_equal(stats_of(rig).compaction_passes, 1);
+    assert_int_equal(partition_find_aborted(partition, 0, end, NULL, 0), 0);
+    /* Another replica, whose pass is still to come, has the same. */
+    assert_true(partition_producers_hash(partition) == hash);
+    /* And what is aborted from now on is known. */
+    rig_write_open(rig, partition, 70, 0);
+    rig_end(rig, partition, 70, 0, false);
+    assert_int_equal(partition_find_aborted(partition, 0, end + 2, NULL, 0), 1);
+}
+
 static void a_topic_that_ceases_to_be_compacted_is_read_on_gaps_and_all(void **state)
 {
     struct rig *rig = *state;
@@ -243,6 +269,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(nothing_above_the_high_watermark_is_cleaned, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(what_a_producer_is_known_by_survives_a_rebuild, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(what_was_aborted_is_forgotten_with_its_records, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_topic_that_ceases_to_be_compacted_is_read_on_gaps_and_all,
                                         setup, teardown),
