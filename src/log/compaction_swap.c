@@ -183,3 +183,43 @@ enum status compaction_finish_swaps(struct file_system *fs, const char *director
     free(names.bases);
     return status;
 }
+
+/* Files with one of the suffixes, of any base. */
+struct name_sweep {
+    struct file_system *fs;
+    const char *directory;
+    const char *const *suffixes;
+    size_t suffix_count;
+    enum status status;
+    struct error *error;
+};
+
+static bool name_sweep_one(void *context, const char *name, enum file_kind kind)
+{
+    struct name_sweep *sweep = context;
+    int64_t base;
+    for (size_t i = 0; i < sweep->suffix_count && kind == FILE_KIND_REGULAR; i++) {
+        if (!segment_name_parse(name, sweep->suffixes[i], &base)) continue;
+        sweep->status = segment_remove_file(sweep->fs, sweep->directory, base, sweep->suffixes[i],
+                                            sweep->error);
+    }
+    return sweep->status == STATUS_OK;
+}
+
+/* The decision goes first, and for good, before any of what it speaks of. */
+enum status compaction_forget_swaps(struct file_system *fs, const char *directory,
+                                    struct error *error)
+{
+    static const char *const decided[] = {DIGEST_SWAP_SUFFIX};
+    static const char *const cleaned[] = {".log" CLEANED_SUFFIX, ".index" CLEANED_SUFFIX,
+                                          ".timeindex" CLEANED_SUFFIX};
+    struct name_sweep sweep = {
+        .fs = fs, .directory = directory, .suffixes = decided, .suffix_count = 1, .error = error};
+    enum status status = file_list(fs, directory, name_sweep_one, &sweep, error);
+    if (status == STATUS_OK) status = sweep.status;
+    if (status == STATUS_OK) status = segment_sync_directory(fs, directory, error);
+    sweep.suffixes = cleaned;
+    sweep.suffix_count = sizeof(cleaned) / sizeof(cleaned[0]);
+    if (status == STATUS_OK) status = file_list(fs, directory, name_sweep_one, &sweep, error);
+    return status == STATUS_OK ? sweep.status : status;
+}

@@ -89,6 +89,11 @@ void compaction_discard(struct compaction *compaction);
 STATUS_MUST_CHECK
 enum status compaction_finish_swaps(struct file_system *fs, const char *directory,
                                     struct error *error);
+/* Before a reset: a swap that stopped half way, carried out by the next start, would put old
+ * records in the place of new ones. */
+STATUS_MUST_CHECK
+enum status compaction_forget_swaps(struct file_system *fs, const char *directory,
+                                    struct error *error);
 STATUS_MUST_CHECK
 enum status compaction_failpoint(const char *name, struct error *error);
 

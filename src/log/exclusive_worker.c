@@ -13,6 +13,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "log/compaction_work.h"
 #include "log/segment_walk.h"
 #include "log/store_internal.h"
 
@@ -258,9 +259,8 @@ static enum status reset_run(struct log_store *store, const char *directory,
     enum status status = exclusive_failpoint("reset.begin", error);
     if (status == STATUS_OK) status = file_make_directory(fs, topic, error);
     if (status == STATUS_OK) status = file_make_directory(fs, directory, error);
-    if (status == STATUS_OK) {
-        status = segments_remove_above(fs, directory, -1, error);
-    }
+    if (status == STATUS_OK) status = compaction_forget_swaps(fs, directory, error);
+    if (status == STATUS_OK) status = segments_remove_above(fs, directory, -1, error);
     if (status == STATUS_OK) status = snapshots_remove_above(fs, directory, -1, error);
     if (status == STATUS_OK) status = segment_sync_directory(fs, directory, error);
     if (status == STATUS_OK) status = reset_make_segment(fs, directory, exclusive, error);

@@ -571,6 +571,45 @@ static void where_each_epoch_began_can_be_told_from_what_is_left(void **state)
     memory_disk_deinit(&disk);
 }
 
+static void a_reset_leaves_nothing_of_a_swap_that_stopped_half_way(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1;; n++) {
+        struct memory_disk disk;
+        struct log_fixture f;
+        struct log_compaction pass;
+        compaction_begin(&f, &disk, 400);
+        for (int i = 0; i < 30; i++) {
+            keyed_append(&f, (struct keyed){.key = i % 4, .value = i});
+        }
+        disk.fail_at = disk.operations + n;
+        disk.fail_for_ever = true;
+        enum status status = compact(&f, &pass, NULL);
+        bool reached = disk.operations >= disk.fail_at;
+        assert_true(reached || status == STATUS_OK);
+        disk.fail_at = 0;
+        disk.fail_for_ever = false;
+        f.done_calls = 0;
+        partition_log_reset(f.log, 0, 1, false, fixture_done, &f);
+        fake_loop_run(&f.loop);
+        assert_int_equal(f.done_calls, 1);
+        assert_int_equal(f.done_status, STATUS_OK);
+        for (int i = 0; i < 5; i++) {
+            keyed_append(&f, (struct keyed){.key = 7, .value = 100 + i});
+        }
+        fixture_crash(&f);
+        if (n % 2 != 0) memory_disk_power_cut(&disk);
+        fixture_reopen(&f);
+        assert_false(f.recovery.quarantined);
+        assert_no_leftovers(&disk);
+        assert_int_equal(partition_log_end_offset(f.log), 5);
+        assert_int_equal(count_records(&f, 0, INT64_MAX), 5);
+        fixture_stop(&f);
+        memory_disk_deinit(&disk);
+        if (!reached) break;
+    }
+}
+
 static void surviving_values_are_those_of_a_plain_table(void **state)
 {
     (void)state;
@@ -599,6 +638,7 @@ int main(void)
         cmocka_unit_test(a_tombstone_of_any_time_is_cleaned),
         cmocka_unit_test(a_batch_that_cannot_be_read_stays_as_it_is),
         cmocka_unit_test(where_each_epoch_began_can_be_told_from_what_is_left),
+        cmocka_unit_test(a_reset_leaves_nothing_of_a_swap_that_stopped_half_way),
         cmocka_unit_test(surviving_values_are_those_of_a_plain_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
