@@ -25,7 +25,7 @@ struct uuid broker_modern_new_id(struct broker *broker)
 
 /* ---- requests ---- */
 
-static enum status find_group(struct broker *broker, struct slice id, bool joins,
+static enum status find_group(struct broker *broker, struct slice id, bool joins, bool grows,
                               struct modern_live **out)
 {
     struct partition *partition;
@@ -37,7 +37,7 @@ static enum status find_group(struct broker *broker, struct slice id, bool joins
     if (*out != NULL) {
         if (!modern_live_reload(*out)) return STATUS_NOT_READY;
         bool full = broker->modern->bytes > MODERN_GROUPS_BYTES_MAX;
-        return joins && full ? STATUS_GROUP_FULL : STATUS_OK;
+        return grows && full ? STATUS_GROUP_FULL : STATUS_OK;
     }
     if (!joins) return STATUS_UNKNOWN_MEMBER; /* whoever has members lives */
     if (HASH_COUNT(broker->modern->live) >= MODERN_GROUPS_MAX ||
@@ -97,8 +97,10 @@ void broker_modern_heartbeat(struct broker *broker, struct slice id,
     struct modern_records records = {0};
     const struct group_topics topics = modern_topics_now(broker);
     const struct modern_group_step step = modern_step_now(broker, &topics, &records);
-    enum status status =
-        find_group(broker, id, heartbeat->member_epoch == MODERN_EPOCH_JOIN, &live);
+    bool joins = heartbeat->member_epoch == MODERN_EPOCH_JOIN;
+    /* Whoever joined with little can bring more with any later heartbeat. */
+    bool grows = joins || heartbeat->has_names || heartbeat->regex.bytes > 0;
+    enum status status = find_group(broker, id, joins, grows, &live);
     if (status == STATUS_OK && broker->modern->waiting >= MODERN_WAITING_MAX)
         status = STATUS_NOT_READY;
     if (status != STATUS_OK) {

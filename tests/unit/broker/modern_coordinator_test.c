@@ -2,6 +2,7 @@
 #include "broker/group_coordinator.h"
 #include "broker/group_coordinator_state.h"
 #include "broker/modern_coordinator.h"
+#include "broker/modern_coordinator_state.h"
 #include "lib/broker_rig.h"
 
 static int setup(void **state)
@@ -37,7 +38,8 @@ static void call_done(void *context, struct modern_request *request)
 
 static const struct partition_set nothing;
 
-static void send_heartbeat(struct rig *rig, struct call *call, const char *member, int32_t epoch)
+static void send_names(struct rig *rig, struct call *call, const char *member, int32_t epoch,
+                       bool has_names)
 {
     static const struct slice orders = {(const uint8_t *)"orders", 6};
     bool joins = epoch == MODERN_EPOCH_JOIN;
@@ -47,12 +49,17 @@ static void send_heartbeat(struct rig *rig, struct call *call, const char *membe
                                                .client_id = slice_of_text("client"),
                                                .client_host = slice_of_text("/host"),
                                                .rebalance_timeout_ms = joins ? 30000 : -1,
-                                               .has_names = joins,
+                                               .has_names = has_names,
                                                .names = &orders,
                                                .name_count = 1,
                                                .has_owned = joins,
                                                .owned = joins ? &nothing : NULL};
     broker_modern_heartbeat(rig->broker, slice_of_text("group"), &heartbeat, &call->request);
+}
+
+static void send_heartbeat(struct rig *rig, struct call *call, const char *member, int32_t epoch)
+{
+    send_names(rig, call, member, epoch, epoch == MODERN_EPOCH_JOIN);
 }
 
 static enum status beat(struct rig *rig, struct call *call, const char *member, int32_t epoch)
@@ -295,6 +302,20 @@ static void a_modern_member_is_refused_while_there_are_classic_ones(void **state
     assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_JOIN), STATUS_UNKNOWN_GROUP);
 }
 
+static void a_member_that_would_bring_more_is_refused_when_memory_is_full(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    assert_int_equal(beat(rig, &call, "one", MODERN_EPOCH_JOIN), STATUS_OK);
+    int32_t epoch = call.request.member_epoch;
+    rig->broker->modern->bytes += MODERN_GROUPS_BYTES_MAX;
+    send_names(rig, &call, "one", epoch, true);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(call.request.status, STATUS_GROUP_FULL);
+    assert_int_equal(beat(rig, &call, "one", epoch), STATUS_OK); /* it stays a member */
+    rig->broker->modern->bytes -= MODERN_GROUPS_BYTES_MAX;
+}
+
 static void offsets_done(void *context, struct offsets_request *request)
 {
     (void)context, (void)request;
@@ -368,6 +389,7 @@ int main(void)
         TEST(a_group_without_members_can_be_deleted),
         TEST(it_is_listed_once_and_is_no_classic_group),
         TEST(a_modern_member_is_refused_while_there_are_classic_ones),
+        TEST(a_member_that_would_bring_more_is_refused_when_memory_is_full),
         TEST(a_member_commits_at_its_epoch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
