@@ -37,11 +37,6 @@ static void fail(struct growth *growth, int16_t error, const char *text)
     growth->out->error_message = arena_copy(&growth->request->arena, kafka_text(text));
 }
 
-static void finish_when_all_done(struct kafka_request *request)
-{
-    if (request->open == 0) kafka_finish(request);
-}
-
 static void grown(void *context, enum status status, const struct error *error)
 {
     struct growth *growth = context;
@@ -50,8 +45,7 @@ static void grown(void *context, enum status status, const struct error *error)
         fail(growth, kafka_request_error(request, status),
              error != NULL ? error->text : status_text(status));
     }
-    request->open--;
-    finish_when_all_done(request);
+    kafka_part_done(request);
 }
 
 /* An assignment places each new partition; all brokers get all of them, so only its shape counts.
@@ -131,6 +125,5 @@ void create_partitions_handle(struct kafka_request *request)
             grow(&growths[i]);
         }
     }
-    request->open--;
-    finish_when_all_done(request);
+    kafka_part_done(request);
 }

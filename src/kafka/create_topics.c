@@ -79,11 +79,6 @@ static void describe_topic(struct creation *creation)
     if (request->header.api_version >= VERSION_DESCRIPTION) describe_configs(request, topic, out);
 }
 
-static void finish_when_all_done(struct kafka_request *request)
-{
-    if (request->open == 0) kafka_finish(request);
-}
-
 static void created(void *context, enum status status, const struct error *error)
 {
     struct creation *creation = context;
@@ -94,8 +89,7 @@ static void created(void *context, enum status status, const struct error *error
         fail(creation, kafka_request_error(request, status),
              error != NULL ? error->text : status_text(status));
     }
-    request->open--;
-    finish_when_all_done(request);
+    kafka_part_done(request);
 }
 
 /* ---- checks that need no broker ---- */
@@ -254,6 +248,5 @@ void create_topics_handle(struct kafka_request *request)
             create(&creations[i]);
         }
     }
-    request->open--;
-    finish_when_all_done(request);
+    kafka_part_done(request);
 }

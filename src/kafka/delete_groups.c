@@ -8,11 +8,6 @@ struct deletion {
     struct kafka_delete_groups_response_result *result;
 };
 
-static void finish_when_all_done(struct kafka_request *request)
-{
-    if (request->open == 0) kafka_finish(request);
-}
-
 static void removed(void *context, enum status status, const struct error *error)
 {
     struct deletion *deletion = context;
@@ -21,8 +16,7 @@ static void removed(void *context, enum status status, const struct error *error
     if (status != STATUS_OK) {
         deletion->result->error_message = arena_printf(&request->arena, "%s", error->text);
     }
-    request->open--;
-    finish_when_all_done(request);
+    kafka_part_done(request);
 }
 
 void delete_groups_handle(struct kafka_request *request)
@@ -50,6 +44,5 @@ void delete_groups_handle(struct kafka_request *request)
         broker_delete_group(broker, id, broker_settings_of(broker)->ack_timeout_us, removed,
                             &deletions[i]);
     }
-    request->open--;
-    finish_when_all_done(request);
+    kafka_part_done(request);
 }

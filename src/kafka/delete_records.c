@@ -16,17 +16,12 @@ struct deletion_entry {
     partition_answer *answer;
 };
 
-static void finish_when_all_done(struct kafka_request *request)
-{
-    if (--request->open == 0) kafka_finish(request);
-}
-
 static void deleted(void *context, struct delete_records *deletion)
 {
     struct deletion_entry *entry = context;
     entry->answer->low_watermark = deletion->low_watermark;
     entry->answer->error_code = kafka_request_error(entry->request, deletion->status);
-    finish_when_all_done(entry->request);
+    kafka_part_done(entry->request);
 }
 
 static int64_t timeout_us(const struct kafka_request *request)
@@ -105,5 +100,5 @@ void delete_records_handle(struct kafka_request *request)
     for (int32_t i = 0; i < topics; i++) {
         delete_in_topic(request, &message->topics.items[i], &answer->topics.items[i], &seen);
     }
-    finish_when_all_done(request);
+    kafka_part_done(request);
 }

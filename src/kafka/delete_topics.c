@@ -45,11 +45,6 @@ void delete_topics_refuse(struct kafka_request *request, enum status status)
     kafka_finish(request);
 }
 
-static void finish_when_all_done(struct kafka_request *request)
-{
-    if (request->open == 0) kafka_finish(request);
-}
-
 static void deleted(void *context, enum status status, const struct error *error)
 {
     struct deletion *deletion = context;
@@ -58,8 +53,7 @@ static void deleted(void *context, enum status status, const struct error *error
     if (status != STATUS_OK && error != NULL) {
         deletion->out->error_message = arena_copy(&request->arena, kafka_text(error->text));
     }
-    request->open--;
-    finish_when_all_done(request);
+    kafka_part_done(request);
 }
 
 /* The topic meant, or NULL with the error set. Fills in the other of name and id. */
@@ -128,6 +122,5 @@ void delete_topics_handle(struct kafka_request *request)
         deletions[i] = (struct deletion){request, &answer->responses.items[i]};
         delete_one(&deletions[i], &seen);
     }
-    request->open--;
-    finish_when_all_done(request);
+    kafka_part_done(request);
 }

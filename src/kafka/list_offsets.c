@@ -31,11 +31,6 @@ static bool timestamp_is_offered(int64_t timestamp, int16_t api_version)
     }
 }
 
-static void finish_when_all_done(struct kafka_request *request)
-{
-    if (request->open == 0) kafka_finish(request);
-}
-
 static void looked_up(void *context, struct offset_lookup *lookup)
 {
     struct lookup_entry *entry = context;
@@ -46,8 +41,7 @@ static void looked_up(void *context, struct offset_lookup *lookup)
         out->timestamp = lookup->found_timestamp_ms;
         out->leader_epoch = lookup->leader_epoch;
     }
-    entry->request->open--;
-    finish_when_all_done(entry->request);
+    kafka_part_done(entry->request);
 }
 
 static void look_up(struct kafka_request *request, const struct topic *topic,
@@ -124,6 +118,5 @@ void list_offsets_handle(struct kafka_request *request)
     for (int32_t i = 0; i < topics; i++) {
         look_up_topic(request, &message->topics.items[i], &answer->topics.items[i], &seen);
     }
-    request->open--;
-    finish_when_all_done(request);
+    kafka_part_done(request);
 }

@@ -228,6 +228,11 @@ void kafka_finish(struct kafka_request *request)
     end_answer(request, response);
 }
 
+void kafka_part_done(struct kafka_request *request)
+{
+    if (--request->open == 0) kafka_finish(request);
+}
+
 void kafka_finish_raw(struct kafka_request *request, struct slice body)
 {
     if (!kafka_request_wanted(request)) {

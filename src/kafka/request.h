@@ -77,6 +77,9 @@ const char *kafka_request_client_host(const struct kafka_request *request);
 /* Encodes `answer`. Shared pieces in it are referenced, so they may be released afterwards. An
  * arena that failed, or an answer over its bound, closes the connection instead. */
 void kafka_finish(struct kafka_request *request);
+/* One of the answers that `open` counts is there; with the last one the request is finished. A
+ * handler that asks several things counts itself, too, until it has asked them all. */
+void kafka_part_done(struct kafka_request *request);
 /* A body that is encoded already, copied. */
 void kafka_finish_raw(struct kafka_request *request, struct slice body);
 /* A forwarded request found no leader here. */

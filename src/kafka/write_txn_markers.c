@@ -17,11 +17,6 @@ struct marker_entry {
     struct partition_marker marker;
 };
 
-static void finish_when_all_done(struct kafka_request *request)
-{
-    if (--request->open == 0) kafka_finish(request);
-}
-
 /* Here the fence is the coordinator's, not the partition's leader's. */
 static int16_t error_of(const struct kafka_request *request, enum status status)
 {
@@ -33,7 +28,7 @@ static void written(void *context, struct partition_marker *marker)
 {
     struct marker_entry *entry = context;
     entry->answer->error_code = error_of(entry->request, marker->status);
-    finish_when_all_done(entry->request);
+    kafka_part_done(entry->request);
 }
 
 /* OK with *open false: there is nothing to end. */
@@ -155,5 +150,5 @@ void write_txn_markers_handle(struct kafka_request *request)
             write_topic(request, in, &in->topics.items[k],
                         &answer->markers.items[i].topics.items[k]);
     }
-    finish_when_all_done(request);
+    kafka_part_done(request);
 }
