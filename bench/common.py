@@ -60,13 +60,13 @@ def percentile(values, fraction):
 
 
 class Report:
-    """Rows of (what, figure, unit, target); a target is the most allowed, or None."""
+    """Rows of (what, figure, unit, target); a target is the most allowed, or None; `least`: the least."""
 
     def __init__(self, options):
         self.options, self.missed, self.rows = options, 0, []
 
-    def add(self, what, figure, unit, target=None):
-        late = target is not None and not figure <= target
+    def add(self, what, figure, unit, target=None, least=False):
+        late = target is not None and not (figure >= target if least else figure <= target)
         self.missed += late
         self.rows.append((what, figure, unit, target, late))
         shown = f"{figure:12,.2f} {unit:10}"

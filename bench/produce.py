@@ -48,10 +48,27 @@ def skeleton(program, size, depth, seconds, path):
     return {re.sub(r"[^a-z0-9]", "_", key.lower()): value for key, value in fields.items()}
 
 
+def batched(report, group, path, size, count, turns):
+    """Native and through the Kafka listener, by turns; the best of each counts: what else the machine does comes and goes."""
+    best = {}
+    for turn in range(turns):
+        results = {"native": native(group, f"native{size}-{turn}", count, size, 1000, 16),
+                   "librdkafka": through_kcat(group, f"kafka{size}-{turn}", count, size, path)}
+        for name, result in results.items():
+            if name not in best or result["records_per_second"] > best[name]["records_per_second"]:
+                best[name] = result
+    for name, result in best.items():
+        report.add(f"batched {size} B, {name}", result["records_per_second"], "records/s")
+        report.add(f"batched {size} B, {name}: broker CPU", result["cpu_s_per_million"], "s/million")
+    ratio = best["native"]["records_per_second"] / best["librdkafka"]["records_per_second"]
+    report.add(f"batched {size} B, native / librdkafka", ratio, "", 0.9, least=True)
+
+
 def main():
     options = arguments(
         __doc__, (["--skeleton"], {"default": os.environ.get("MOONMQ_SKELETON"), "help": "path of the built skeleton"}),
-        (["--records"], {"type": int, "default": 1000000}))
+        (["--records"], {"type": int, "default": 1000000}),
+        (["--turns"], {"type": int, "default": 1, "help": "the best of so many runs counts"}))
     report = Report(options)
     with directory(options) as path, running_group(f"{path}/group") as group:
         floor = None
@@ -67,12 +84,7 @@ def main():
             count = options.records if size == 100 else options.records // 4
             if options.skeleton:
                 print(f"skeleton, {size} B, 4096 in flight: {skeleton(options.skeleton, size, 4096, 5, path)}")
-            result = native(group, f"native{size}", count, size, 1000, 16)
-            report.add(f"batched {size} B, native", result["records_per_second"], "records/s")
-            report.add(f"batched {size} B, native: broker CPU", result["cpu_s_per_million"], "s/million")
-            result = through_kcat(group, f"kafka{size}", count, size, path)
-            report.add(f"batched {size} B, librdkafka", result["records_per_second"], "records/s")
-            report.add(f"batched {size} B, librdkafka: broker CPU", result["cpu_s_per_million"], "s/million")
+            batched(report, group, path, size, count, options.turns)
     report.finish()
 
 

@@ -21,6 +21,7 @@
  *               caller, who frees it with the function named there. Nothing is handed out on
  *               failure.
  *   bytes       keys and values are any bytes, at most 65536 each; an empty key is no key.
+ *   units       _ms milliseconds, _bytes bytes, _max the most that is allowed.
  *   partitions  counted from 0, as in the broker's own tools.
  *   threads     a client may be used by one thread at a time; two clients share nothing.
  *   liveness    the broker's heartbeats are answered inside calls. A client that is left alone for
@@ -30,14 +31,16 @@
  * Losing the leader. By default a client does not reconnect: calls fail with MOONMQ_CLOSED or
  * MOONMQ_NOT_LEADER, and the application makes a new client. With reconnect_ms_max the client looks
  * for the leader again for that long, and then: reads and fetches are repeated; records that were
- * not acknowledged are sent again, so that each arrives at least once, perhaps twice; changes
- * (topics, commits, transfers) are repeated only if the broker said that it had not done them.
+ * not acknowledged are sent again, so that each arrives at least once, and exactly once if the
+ * client is idempotent; changes (topics, commits, transfers) are repeated only if the broker said
+ * that it had not done them.
  *
  * Order. A partition has the records of moonmq_produce_async() in the order in which they were
- * queued, also when some had to be sent again: such records may be there twice, but no record's
- * first copy comes before that of an earlier one. (With reconnect_ms_max; without it, and for a
- * record whose delivery failed, the gap is the application's.) The calls that wait do not wait for
- * queued records: moonmq_flush() first where the order between them matters. */
+ * queued, also when some had to be sent again. Without `idempotent` such records may be there
+ * twice, but no record's first copy comes before that of an earlier one. (With reconnect_ms_max;
+ * without it, and for a record whose delivery failed, the gap is the application's.) The calls that
+ * wait do not wait for queued records, unless the client is idempotent: moonmq_flush() first where
+ * the order between them matters. */
 #ifndef MOONMQ_H
 #define MOONMQ_H
 
@@ -93,6 +96,12 @@ struct moonmq_error {
     char text[512]; /* one sentence; always terminated */
 };
 
+enum moonmq_compression {
+    MOONMQ_COMPRESSION_NONE = 0,
+    MOONMQ_COMPRESSION_GZIP = 1,
+    MOONMQ_COMPRESSION_SNAPPY = 2
+};
+
 struct moonmq_client;
 
 struct moonmq_options {
@@ -106,19 +115,23 @@ struct moonmq_options {
     int connect_ms_max;     /* how long moonmq_client_new() goes round the hosts; 0: one round */
     int request_timeout_ms; /* each call, reconnecting included */
     int reconnect_ms_max;   /* how long to look for a leader that was lost; 0: never */
-    /* moonmq_produce() appends each record once, also when it has to send it again over a new
-     * connection (reconnect_ms_max). If it fails with the outcome open (MOONMQ_CLOSED, _TIMEOUT,
-     * _INTERNAL), the record may be there; it is not sent again. Batches, and what is queued, are
-     * as without, but for batches in a transaction. */
+    /* Each record is appended once, also when it has to be sent again over a new connection
+     * (reconnect_ms_max), however it is produced. If one fails with the outcome open
+     * (MOONMQ_CLOSED, _TIMEOUT, _INTERNAL), it may be there; it is not sent again, and what was on
+     * its way with it fails, too. */
     bool idempotent;
     /* The same, and the name for transactions: of all clients with this name the last one that
      * connected counts, the others get MOONMQ_PRODUCER_FENCED. NULL: none. */
     const char *producer_name;
-    /* Asynchronous produce: a batch goes out when it holds this much, or at moonmq_poll() and
-     * moonmq_flush(); moonmq_produce_async() blocks while the window is full. */
-    uint32_t batch_records_max;  /* 1 .. 10000 */
+    /* Asynchronous produce: a batch goes out when it holds this much, or is linger_ms old (looked
+     * at by moonmq_produce_async() and moonmq_poll(); 0: moonmq_poll() sends all there is), or at
+     * moonmq_flush(). moonmq_produce_async() blocks while the window or the queue is full. */
+    uint32_t batch_records_max;  /* 1 .. 10000; an idempotent client takes 1024 at most */
     uint32_t batch_bytes_max;    /* below the broker's MaxFrameSize, 1 MiB by default */
-    uint32_t window_batches_max; /* batches in flight */
+    uint32_t window_batches_max; /* batches in flight; of a partition 5 if idempotent */
+    size_t queue_bytes_max;      /* of all records that are not acknowledged; one always fits */
+    int linger_ms;
+    int compression; /* enum moonmq_compression: how the broker keeps what this client produces */
     /* Connect to the given hosts only, leader or not, following no hint. Such a client may only
      * ask moonmq_status() (and, on the leader, moonmq_transfer_leadership()). */
     bool any_replica;
@@ -127,7 +140,7 @@ struct moonmq_options {
 #define MOONMQ_OPTIONS_DEFAULT                                                              \
     {                                                                                       \
         .connect_timeout_ms = 5000, .request_timeout_ms = 30000, .batch_records_max = 1000, \
-        .batch_bytes_max = 262144, .window_batches_max = 16                                 \
+        .batch_bytes_max = 262144, .window_batches_max = 16, .queue_bytes_max = 67108864    \
     }
 
 /* Connects to the leader and logs in.
@@ -220,12 +233,14 @@ struct moonmq_delivery {
     const char *text;      /* of the error; valid during the call */
     struct moonmq_ack ack; /* if code is MOONMQ_OK */
 };
-/* Called from inside moonmq_produce_async(), _poll() and _flush(), once for each record, in the
- * order they were produced unless some had to be sent again. Must not call the client. */
+/* Called from inside moonmq_produce_async(), _poll(), _flush() and other calls that hear of it,
+ * once for each record; those of a topic (of a partition, if idempotent) in the order they were
+ * produced, unless some had to be sent again. Must not call the client. */
 typedef void (*moonmq_delivery_fn)(void *context, const struct moonmq_delivery *delivery);
 
-/* Queues one record; its bytes are copied. Blocks only while the window is full, at most
- * request_timeout_ms.
+/* Queues one record; its bytes are copied. Blocks only while the window or the queue is full, at
+ * most request_timeout_ms; an idempotent client also asks the broker about a topic that is new to
+ * it.
  *
  * delivered  may be NULL.
  *
@@ -308,6 +323,56 @@ MOONMQ_API void moonmq_records_free(struct moonmq_records *records);
 MOONMQ_API int moonmq_commit(struct moonmq_client *client, const char *topic, int32_t partition,
                              int64_t offset, struct moonmq_error *error);
 
+/* ---- subscribing ---- */
+
+/* Reads a topic for a group, record by record: moonmq_next_record(). Several topics take turns;
+ * all are read for the same group. Reading again what was subscribed is no error.
+ * MOONMQ_TOPIC_MISSING. */
+MOONMQ_API int moonmq_subscribe(struct moonmq_client *client, const char *topic, const char *group,
+                                bool read_committed, struct moonmq_error *error);
+/* The next record, or MOONMQ_TIMEOUT when none came within timeout_ms.
+ *
+ * record  borrowed until the next call of this function, or moonmq_nack().
+ *
+ * A record counts as worked through some time after the call that asked for the next one: the
+ * broker hears of several at a time. So each is delivered at least once: after a crash those come
+ * again that the broker did not hear of. moonmq_commit() tells it at once. With reconnect_ms_max
+ * reading goes on behind a new leader. */
+MOONMQ_API int moonmq_next_record(struct moonmq_client *client, int timeout_ms,
+                                  const struct moonmq_record **record, struct moonmq_error *error);
+
+/* ---- records that cannot be worked through ---- */
+
+struct moonmq_nacked {
+    bool dead_lettered; /* moved to `topic`; else it will be delivered again */
+    uint16_t attempts;  /* how often it was refused by now */
+    char topic[250];    /* "" unless dead_lettered */
+};
+/* Refuses a record that was delivered by a fetch with a group: the group reads on from it, until it
+ * was refused as often as the broker's MaxDeliveries; then it goes to a topic for dead letters.
+ * reason  at most 1024 bytes, may be NULL.
+ * nacked  may be NULL. */
+MOONMQ_API int moonmq_nack(struct moonmq_client *client, const char *topic, int32_t partition,
+                           int64_t offset, const char *reason, struct moonmq_nacked *nacked,
+                           struct moonmq_error *error);
+
+struct moonmq_bytes {
+    const void *data;
+    size_t bytes;
+};
+struct moonmq_dead_letter {
+    struct moonmq_bytes topic; /* where it came from; not terminated */
+    int32_t partition;
+    int64_t offset, timestamp_ms;
+    struct moonmq_bytes group; /* who refused it */
+    uint16_t attempts;
+    struct moonmq_bytes reason, value;
+};
+/* Reads the value of a dead letter; all bytes are borrowed from it. MOONMQ_PROTOCOL_ERROR. */
+MOONMQ_API int moonmq_decode_dead_letter(const void *value, size_t value_bytes,
+                                         struct moonmq_dead_letter *letter,
+                                         struct moonmq_error *error);
+
 /* ---- consumer groups ---- */
 
 struct moonmq_assignment {
@@ -344,6 +409,9 @@ struct moonmq_join {
  * before, it is none after a failure. */
 MOONMQ_API int moonmq_join_group(struct moonmq_client *client, const struct moonmq_join *join,
                                  struct moonmq_error *error);
+/* A heartbeat now, and its answer, which may bring another assignment. Those calls that a member is
+ * to be heard by send heartbeats by themselves. MOONMQ_MEMBER_UNKNOWN. */
+MOONMQ_API int moonmq_group_heartbeat(struct moonmq_client *client, struct moonmq_error *error);
 /* The others get its partitions at once. It is no member afterwards, whatever the result.
  * moonmq_client_free() leaves, too. */
 MOONMQ_API int moonmq_leave_group(struct moonmq_client *client, struct moonmq_error *error);

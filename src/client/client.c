@@ -79,6 +79,9 @@ static int check_numbers(const struct moonmq_options *options, struct moonmq_err
         {"batch_records_max", options->batch_records_max, 1, WIRE_BATCH_RECORDS_MAX},
         {"batch_bytes_max", options->batch_bytes_max, 1, WIRE_CLIENT_BODY_BYTES_MAX},
         {"window_batches_max", options->window_batches_max, 1, 1024},
+        {"queue_bytes_max", options->queue_bytes_max, 1, INT64_C(1) << 40},
+        {"linger_ms", options->linger_ms, 0, INT32_MAX},
+        {"compression", options->compression, MOONMQ_COMPRESSION_NONE, MOONMQ_COMPRESSION_SNAPPY},
     };
     for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
         if (numbers[i].value >= numbers[i].low && numbers[i].value <= numbers[i].high) continue;
@@ -102,6 +105,7 @@ int moonmq_client_new(const struct moonmq_options *options, struct moonmq_client
     client->request_timeout_us = (int64_t)options->request_timeout_ms * 1000;
     client->reconnect_us_max = (int64_t)options->reconnect_ms_max * 1000;
     client->any_replica = options->any_replica;
+    client->codec = (uint8_t)options->compression;
     client->identity.wanted = options->idempotent || options->producer_name != NULL;
     struct random random;
     random_seed_from_system(&random);
@@ -143,6 +147,7 @@ void moonmq_client_free(struct moonmq_client *client)
     client_producer_deinit(&client->producer);
     client_group_deinit(&client->group);
     client_identity_deinit(&client->identity);
+    client_subscriptions_deinit(&client->subscriptions);
     say_goodbye(client);
     client_stream_close(&client->stream);
     free(client->hosts);

@@ -3,10 +3,11 @@
  *   client.c    options, birth and death, frames by correlation id
  *   leader.c    finding the leader, handshake
  *   call.c      one request, its answer, its repetition
- *   producer.c  asynchronous batches in flight
+ *   producer.c  asynchronous batches in flight; flight.c: one of them
  *   identity.c  idempotent produces and the transaction
  *   group.c     membership in a consumer group
- *   produce.c consume.c admin.c groups.c transaction.c   the public functions
+ *   subscription.c  topics read record by record
+ *   produce.c consume.c dead_letter.c admin.c groups.c transaction.c   the public functions
  *
  * States: connected (stream open, logged in) or lost (stream closed; `lost_at_us` says since when).
  * Thread: one at a time.                                                                        */
@@ -22,6 +23,7 @@
 #include "client/identity.h"
 #include "client/producer.h"
 #include "client/stream.h"
+#include "client/subscription.h"
 #include "moonmq.h"
 #include "native/wire.h"
 
@@ -46,6 +48,7 @@ struct moonmq_client {
     char *user, *password, *name, *version; /* NULL: not given */
     int64_t connect_timeout_us, request_timeout_us, reconnect_us_max;
     bool any_replica;
+    uint8_t codec; /* enum moonmq_compression */
 
     struct client_stream stream;
     struct client_address connected_to;
@@ -60,6 +63,7 @@ struct moonmq_client {
     struct client_producer producer;
     struct client_group group;
     struct client_identity identity;
+    struct client_subscriptions subscriptions;
 };
 
 struct wire_id client_next_id(struct moonmq_client *client);

@@ -255,6 +255,30 @@ int moonmq_leave_group(struct moonmq_client *client, struct moonmq_error *error)
     return code;
 }
 
+int moonmq_group_heartbeat(struct moonmq_client *client, struct moonmq_error *error)
+{
+    struct client_group *group = &client->group;
+    int64_t deadline_us = client_stream_now_us() + client->request_timeout_us;
+    if (group->name == NULL) {
+        return client_fail(error, MOONMQ_MEMBER_UNKNOWN, "this client is in no group");
+    }
+    /* A new connection begins with joining again, which is as good as a heartbeat. */
+    int code = client_recover(client, deadline_us, error);
+    group->beat_at_us = 0;
+    client_group_beat(client);
+    while (code == MOONMQ_OK && !wire_id_is_zero(&group->beat_id)) {
+        bool progress;
+        code = client_pump(client, deadline_us, &progress, error);
+        if (code != MOONMQ_OK && client->reconnect_us_max > 0) {
+            code = client_recover(client, deadline_us, error);
+        }
+        if (code == MOONMQ_OK && client_stream_now_us() >= deadline_us) {
+            code = client_fail(error, MOONMQ_TIMEOUT, "no answer to a heartbeat in time");
+        }
+    }
+    return code == MOONMQ_OK ? client_group_check(client, error) : code;
+}
+
 const char *moonmq_member_id(const struct moonmq_client *client)
 {
     return client->group.member_id;

@@ -120,8 +120,13 @@ uint32_t *client_identity_sequence(struct client_identity *identity, const char 
     return &sequence->next;
 }
 
-/* Refused for good, before anything was written. */
-static bool is_refusal(int code)
+bool client_identity_is_good(const struct moonmq_client *client)
+{
+    const struct client_identity *identity = &client->identity;
+    return identity->known && !identity->stale && !identity->fenced;
+}
+
+bool client_identity_is_refusal(int code)
 {
     return code == MOONMQ_BAD_REQUEST || code == MOONMQ_TOPIC_MISSING ||
            code == MOONMQ_RATE_LIMITED || code == MOONMQ_TOO_LARGE ||
@@ -136,12 +141,18 @@ void client_identity_settle(struct client_identity *identity, uint32_t *sequence
     if (code == MOONMQ_PRODUCER_FENCED) identity->fenced = true;
     if (code == MOONMQ_OK) {
         *sequence += count;
-    } else if (!is_refusal(code)) {
+    } else if (!client_identity_is_refusal(code)) {
         identity->stale = true;
         if (identity->transaction == CLIENT_TRANSACTION_OPEN) {
             identity->transaction = CLIENT_TRANSACTION_LOST;
         }
     }
+}
+
+int client_identity_settle_queue(struct moonmq_client *client, struct moonmq_error *error)
+{
+    if (moonmq_pending(client) == 0) return MOONMQ_OK;
+    return moonmq_flush(client, (int)(client->request_timeout_us / 1000), error);
 }
 
 /* ---- one record ---- */
@@ -167,7 +178,8 @@ int client_identity_produce(struct moonmq_client *client, const char *topic,
         return client_fail(error, MOONMQ_INVALID_TRANSACTION,
                            "the transaction is lost, nothing of it counts: abort it");
     }
-    int code = open ? MOONMQ_OK : client_identity_ready(client, error);
+    int code = open ? MOONMQ_OK : client_identity_settle_queue(client, error);
+    if (code == MOONMQ_OK && !open) code = client_identity_ready(client, error);
     if (code != MOONMQ_OK) return code;
     uint32_t *sequence = client_identity_sequence(identity, topic);
     if (sequence == NULL) return client_fail(error, MOONMQ_NO_MEMORY, "no memory for a topic");

@@ -43,7 +43,14 @@ void client_identity_lost(struct client_identity *identity);
 int client_identity_produce(struct moonmq_client *client, const char *topic,
                             const struct moonmq_message *message, struct moonmq_ack *ack,
                             struct moonmq_error *error);
+/* Makes sure of an identity. MOONMQ_PRODUCER_FENCED: somebody else has the name. */
 int client_identity_ready(struct moonmq_client *client, struct moonmq_error *error);
+/* Are there sequences to be had, without asking? */
+bool client_identity_is_good(const struct moonmq_client *client);
+/* Refused for good, before anything was written? */
+bool client_identity_is_refusal(int code);
+/* What is queued shares the sequences: it is waited for before others take some. */
+int client_identity_settle_queue(struct moonmq_client *client, struct moonmq_error *error);
 /* Of the next record of the topic; NULL: no memory. */
 uint32_t *client_identity_sequence(struct client_identity *identity, const char *topic);
 /* What became of a produce of `count` records. */

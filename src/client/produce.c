@@ -1,7 +1,12 @@
 /* produce.c: the public functions that append records. */
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "client/client.h"
 
 #define SEQUENCED_BATCH_RECORDS_MAX 1024
+#define RETRY_PAUSE_MS              20
 
 static int check_message(const struct moonmq_message *message, struct moonmq_error *error)
 {
@@ -40,6 +45,7 @@ int moonmq_produce(struct moonmq_client *client, const char *topic,
         return client_identity_produce(client, topic, message, ack, error);
     }
     struct wire_produce produce = {
+        .codec = client->codec,
         .topic = wire_text(topic),
         .key = {message->key, message->key_bytes},
         .value = {message->value, message->value_bytes},
@@ -122,6 +128,66 @@ static int check_transactional(struct moonmq_client *client, const char *topic, 
                              : client_fail(error, MOONMQ_NO_MEMORY, "no memory for a topic");
 }
 
+/* ---- a batch with sequences: queued like others, and waited for ---- */
+
+struct batch_slot {
+    struct moonmq_delivery delivery;
+    bool delivered;
+    char *text; /* of a failure */
+};
+
+static void keep_delivery(void *context, const struct moonmq_delivery *delivery)
+{
+    struct batch_slot *slot = context;
+    slot->delivery = *delivery;
+    slot->delivered = true;
+    slot->text = delivery->code == MOONMQ_OK ? NULL : strdup(delivery->text);
+}
+
+/* The acknowledgements from the first on; why the next one failed. */
+static int collect_slots(const struct batch_slot *slots, size_t count, struct moonmq_ack *acks,
+                         size_t *acked, struct moonmq_error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct batch_slot *slot = &slots[i];
+        if (!slot->delivered) return MOONMQ_TIMEOUT;
+        if (slot->delivery.code != MOONMQ_OK) {
+            return client_fail(error, slot->delivery.code, "%s",
+                               slot->text == NULL ? "" : slot->text);
+        }
+        if (acks != NULL) acks[i] = slot->delivery.ack;
+        if (acked != NULL) *acked = i + 1;
+    }
+    return MOONMQ_OK;
+}
+
+static int produce_sequenced_batch(struct moonmq_client *client, const char *topic,
+                                   const struct moonmq_message *messages, size_t count,
+                                   struct moonmq_ack *acks, size_t *acked,
+                                   struct moonmq_error *error)
+{
+    int code = MOONMQ_OK;
+    for (size_t i = 0; i < count && code == MOONMQ_OK; i++)
+        code = check_message(&messages[i], error);
+    if (code != MOONMQ_OK) return code;
+    struct batch_slot *slots = calloc(count, sizeof(*slots));
+    if (slots == NULL) return client_fail(error, MOONMQ_NO_MEMORY, "no memory for a batch");
+    struct moonmq_error why = {.code = MOONMQ_OK};
+    for (size_t i = 0; i < count && code == MOONMQ_OK; i++) {
+        code = moonmq_produce_async(client, topic, &messages[i], keep_delivery, &slots[i], &why);
+    }
+    int flushed = moonmq_flush(client, (int)(client->request_timeout_us / 1000), &why);
+    if (code == MOONMQ_OK) code = flushed;
+    client_producer_forget(&client->producer, slots, slots + count);
+    int collected = collect_slots(slots, count, acks, acked, &why);
+    if (collected != MOONMQ_TIMEOUT || code == MOONMQ_OK) code = collected;
+    if (code != MOONMQ_OK && error != NULL) *error = why;
+    for (size_t i = 0; i < count; i++)
+        free(slots[i].text);
+    free(slots);
+    return code;
+}
+
 int moonmq_produce_batch(struct moonmq_client *client, const char *topic,
                          const struct moonmq_message *messages, size_t count,
                          struct moonmq_ack *acks, size_t *acked, struct moonmq_error *error)
@@ -135,6 +201,9 @@ int moonmq_produce_batch(struct moonmq_client *client, const char *topic,
     }
     struct buffer items;
     bool open = client->identity.transaction != CLIENT_TRANSACTION_NONE;
+    if (client->identity.wanted && !open) {
+        return produce_sequenced_batch(client, topic, messages, count, acks, acked, error);
+    }
     uint32_t *sequence = NULL;
     if (open) code = check_transactional(client, topic, count, &sequence, error);
     if (code != MOONMQ_OK) return code;
@@ -143,6 +212,7 @@ int moonmq_produce_batch(struct moonmq_client *client, const char *topic,
     if (code == MOONMQ_OK) {
         struct wire_produce_batch batch = {
             .flags = open ? WIRE_BATCH_IDEMPOTENT : 0,
+            .codec = client->codec,
             .producer_id = client->identity.id,
             .epoch = client->identity.epoch,
             .base_sequence = open ? *sequence : 0,
@@ -164,14 +234,29 @@ int moonmq_produce_batch(struct moonmq_client *client, const char *topic,
 
 /* ---- asynchronously ---- */
 
-/* Sends, receives, and looks for the leader if need be; waits at most until the deadline. What
- * fails the call is the end: no leader any more, or reconnecting is not wanted. */
-static int producer_step(struct moonmq_client *client, int64_t deadline_us, bool *progress,
-                         struct moonmq_error *error)
+/* What is queued with sequences needs somebody they are of. MOONMQ_TIMEOUT: not yet. */
+static int ready_identity(struct moonmq_client *client, struct moonmq_error *error)
+{
+    bool waits = client->identity.wanted && client->producer.queue != NULL;
+    if (!waits || client_identity_is_good(client)) return MOONMQ_OK;
+    int code = client_identity_ready(client, error);
+    if (code == MOONMQ_PRODUCER_FENCED) client_producer_give_up(client, error);
+    if (code != MOONMQ_INTERNAL && code != MOONMQ_NOT_LEADER) return code;
+    poll(NULL, 0, RETRY_PAUSE_MS);
+    return MOONMQ_TIMEOUT;
+}
+
+/* Sends what began to fill at `began_us` or before, receives, and looks for the leader if need be;
+ * waits at most until the deadline. What fails the call is the end: no leader any more, or
+ * reconnecting is not wanted. */
+static int producer_step(struct moonmq_client *client, int64_t began_us, int64_t deadline_us,
+                         bool *progress, struct moonmq_error *error)
 {
     *progress = false;
     struct moonmq_error why;
+    client_producer_seal(client, began_us);
     int code = client_recover(client, deadline_us, &why);
+    if (code == MOONMQ_OK) code = ready_identity(client, &why);
     if (code == MOONMQ_TIMEOUT) return MOONMQ_OK;
     if (code == MOONMQ_OK) {
         int64_t due_us = client_producer_send(client);
@@ -185,12 +270,39 @@ static int producer_step(struct moonmq_client *client, int64_t deadline_us, bool
     return code;
 }
 
+/* What began to fill at this time or before has lingered long enough. */
+static int64_t lingered_us(const struct moonmq_client *client)
+{
+    int64_t linger_us = client->producer.linger_us;
+    return linger_us == 0 ? INT64_MIN : client_stream_now_us() - linger_us;
+}
+
 static int fail_waiting(const struct moonmq_client *client, struct moonmq_error *error)
 {
     const char *refusal = client->producer.refusal;
     return client_fail(error, MOONMQ_TIMEOUT,
                        "no acknowledgement in time, %zu records are waiting%s%s",
                        client->producer.record_count, refusal[0] == '\0' ? "" : ": ", refusal);
+}
+
+static int wait_for_room(struct moonmq_client *client, const struct producer_topic *topic,
+                         const struct moonmq_message *message, struct moonmq_error *error)
+{
+    int64_t deadline_us = 0;
+    for (;;) {
+        enum producer_room room = client_producer_room(&client->producer, topic, message);
+        if (room == PRODUCER_ROOM) return MOONMQ_OK;
+        if (deadline_us == 0) {
+            deadline_us = client_stream_now_us() + client->request_timeout_us;
+        } else if (client_stream_now_us() >= deadline_us) {
+            return fail_waiting(client, error);
+        }
+        /* Batches that fill could take all the room there is. */
+        int64_t began_us = room == PRODUCER_QUEUE_FULL ? INT64_MAX : lingered_us(client);
+        bool progress;
+        int code = producer_step(client, began_us, deadline_us, &progress, error);
+        if (code != MOONMQ_OK) return code;
+    }
 }
 
 int moonmq_produce_async(struct moonmq_client *client, const char *topic,
@@ -203,25 +315,19 @@ int moonmq_produce_async(struct moonmq_client *client, const char *topic,
         code = client_fail(error, MOONMQ_INVALID_TRANSACTION,
                            "what is queued is not part of a transaction: moonmq_produce()");
     }
+    struct producer_topic *found = NULL;
+    if (code == MOONMQ_OK) code = client_producer_find_topic(client, topic, &found, error);
+    if (code == MOONMQ_OK) code = wait_for_room(client, found, message, error);
     if (code != MOONMQ_OK) return code;
-    int64_t deadline_us = 0;
-    while (!client_producer_has_room(&client->producer)) {
-        if (deadline_us == 0) deadline_us = client_stream_now_us() + client->request_timeout_us;
+    uint32_t before = client->producer.queue_count;
+    code = client_producer_add(client, found, message, delivered, context, error);
+    /* A batch was sealed, or has lingered: on its way with it, while the next one fills. */
+    bool lingered = client->producer.linger_us > 0 &&
+                    client_producer_linger_until(&client->producer) <= client_stream_now_us();
+    if (code == MOONMQ_OK && (client->producer.queue_count != before || lingered)) {
         bool progress;
-        code = producer_step(client, deadline_us, &progress, error);
-        if (code != MOONMQ_OK) return code;
-        if (!client_producer_has_room(&client->producer) && client_stream_now_us() >= deadline_us) {
-            return fail_waiting(client, error);
-        }
-    }
-    uint32_t before = client->producer.flight_count;
-    code = client_producer_add(client, topic, message, delivered, context, error);
-    /* A batch was sealed: on its way with it, while the next one fills. */
-    if (code == MOONMQ_OK && client->producer.flight_count != before) {
-        bool progress;
-        code = producer_step(client, client_stream_now_us(), &progress, error);
         /* This record is queued: a connection lost now is told by its delivery. */
-        if (code != MOONMQ_OK) code = MOONMQ_OK;
+        (void)producer_step(client, lingered_us(client), client_stream_now_us(), &progress, NULL);
     }
     return code;
 }
@@ -229,12 +335,15 @@ int moonmq_produce_async(struct moonmq_client *client, const char *topic,
 int moonmq_poll(struct moonmq_client *client, int timeout_ms, struct moonmq_error *error)
 {
     int64_t deadline_us = client_stream_now_us() + (int64_t)timeout_ms * 1000;
-    client_producer_seal(&client->producer);
+    bool lingers = client->producer.linger_us > 0;
     for (;;) {
         bool progress;
         client_group_beat(client);
         int64_t until_us = client_group_until_us(client, deadline_us);
-        int code = producer_step(client, until_us, &progress, error);
+        int64_t lingered = client_producer_linger_until(&client->producer);
+        if (lingered < until_us) until_us = lingered;
+        int code = producer_step(client, lingers ? lingered_us(client) : INT64_MAX, until_us,
+                                 &progress, error);
         if (code != MOONMQ_OK || progress || client_stream_now_us() >= deadline_us) return code;
     }
 }
@@ -242,10 +351,9 @@ int moonmq_poll(struct moonmq_client *client, int timeout_ms, struct moonmq_erro
 int moonmq_flush(struct moonmq_client *client, int timeout_ms, struct moonmq_error *error)
 {
     int64_t deadline_us = client_stream_now_us() + (int64_t)timeout_ms * 1000;
-    client_producer_seal(&client->producer);
     while (client->producer.record_count > 0) {
         bool progress;
-        int code = producer_step(client, deadline_us, &progress, error);
+        int code = producer_step(client, INT64_MAX, deadline_us, &progress, error);
         if (code != MOONMQ_OK) return code;
         if (client->producer.record_count > 0 && client_stream_now_us() >= deadline_us) {
             return fail_waiting(client, error);

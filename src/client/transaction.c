@@ -20,7 +20,8 @@ int moonmq_begin_transaction(struct moonmq_client *client, struct moonmq_error *
     if (identity->transaction != CLIENT_TRANSACTION_NONE) {
         return fail_state(error, "end the transaction that is open first");
     }
-    int code = client_identity_ready(client, error);
+    int code = client_identity_settle_queue(client, error);
+    if (code == MOONMQ_OK) code = client_identity_ready(client, error);
     if (code != MOONMQ_OK) return code;
     struct call call = {.reply_opcode = WIRE_OK};
     /* One that was begun on a connection that broke ended with it. */

@@ -236,6 +236,276 @@ static void sequence_is_used_when_the_record_may_be_there(void **state)
     broker_stop(&broker);
 }
 
+/* ---- queued, with sequences ---- */
+
+static struct moonmq_client *connected_one_by_one(struct broker *broker)
+{
+    struct moonmq_options options = MOONMQ_OPTIONS_DEFAULT;
+    const char *hosts[] = {broker->address};
+    struct moonmq_client *client = NULL;
+    options.hosts = hosts;
+    options.host_count = 1;
+    options.reconnect_ms_max = 5000;
+    options.idempotent = true;
+    options.batch_records_max = 1;
+    assert_int_equal(moonmq_client_new(&options, &client, NULL), MOONMQ_OK);
+    return client;
+}
+
+struct fates {
+    char text[64]; /* of each record: its offset, or its code behind an x */
+};
+
+static void note_fate(void *context, const struct moonmq_delivery *delivery)
+{
+    struct fates *fates = context;
+    size_t at = strlen(fates->text);
+    bool good = delivery->code == MOONMQ_OK;
+    snprintf(fates->text + at, sizeof(fates->text) - at, good ? " %lld" : " x%lld",
+             good ? (long long)delivery->ack.offset : (long long)delivery->code);
+}
+
+static void queue_some(struct moonmq_client *client, int count, struct fates *fates)
+{
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(moonmq_produce_async(client, "t", &record, note_fate, fates, NULL),
+                         MOONMQ_OK);
+    }
+}
+
+static void describe(struct peer *peer, uint32_t partitions)
+{
+    struct wire_topic_description description = {.name = wire_text("t"), .partitions = partitions};
+    peer_expect(peer, WIRE_DESCRIBE_TOPIC);
+    peer_answer(peer, WIRE_TOPIC_DESCRIPTION, &description);
+}
+
+static struct wire_id expect_batch(struct peer *peer, uint32_t sequence)
+{
+    peer_expect(peer, WIRE_PRODUCE_BATCH);
+    const struct wire_produce_batch *batch = &peer->message.produce_batch;
+    if (batch->flags != WIRE_BATCH_IDEMPOTENT || batch->base_sequence != sequence ||
+        batch->records.count != 1 || batch->producer_id != 7) {
+        fprintf(stderr, "expected sequence %u, received %u with flags %u\n", sequence,
+                batch->base_sequence, batch->flags);
+        abort();
+    }
+    return peer->frame.id;
+}
+
+static void take_batch(struct peer *peer, struct wire_id id, int64_t offset)
+{
+    struct buffer items;
+    struct wire_ack item = {0, offset};
+    buffer_init(&items, 0);
+    wire_put(&items, &wire_shape_ack, &item);
+    struct wire_produce_batch_ack acks = {.acks = {1, buffer_slice(&items)},
+                                          .error_text = wire_text("")};
+    peer_send(peer, WIRE_PRODUCE_BATCH_ACK, &id, &acks);
+    buffer_deinit(&items);
+}
+
+static void refuse_batch(struct peer *peer, struct wire_id id, uint16_t code)
+{
+    struct wire_error_message error = {.code = code, .text = wire_text("no")};
+    peer_send(peer, WIRE_ERROR, &id, &error);
+}
+
+static void play_queue_that_is_cut_off(struct peer *peer)
+{
+    peer_welcome(peer);
+    expect_init(peer, false);
+    give_identity(peer, 0);
+    describe(peer, 1);
+    struct wire_id first = expect_batch(peer, 0);
+    expect_batch(peer, 1);
+    expect_batch(peer, 2);
+    take_batch(peer, first, 0);
+}
+
+static void play_queue_that_goes_on(struct peer *peer)
+{
+    peer_welcome(peer);
+    expect_init(peer, true);
+    give_identity(peer, 0);
+    struct wire_id second = expect_batch(peer, 1);
+    struct wire_id third = expect_batch(peer, 2);
+    take_batch(peer, second, 1);
+    take_batch(peer, third, 2);
+    /* A call that waits takes its turn behind what is queued. */
+    struct wire_id fourth = expect_batch(peer, 3);
+    take_batch(peer, fourth, 3);
+    expect_record(peer, 4);
+    ack(peer, 4);
+    struct wire_id fifth = expect_batch(peer, 5);
+    take_batch(peer, fifth, 5);
+    peer_expect(peer, WIRE_GOODBYE);
+}
+
+static void queued_records_keep_their_sequences(void **state)
+{
+    (void)state;
+    struct broker broker = {.scripts = {play_queue_that_is_cut_off, play_queue_that_goes_on}};
+    broker_start(&broker);
+    struct moonmq_client *client = connected_one_by_one(&broker);
+    struct fates fates = {0};
+    struct moonmq_ack acked;
+    size_t count = 0;
+    queue_some(client, 3, &fates);
+    assert_int_equal(moonmq_flush(client, 5000, NULL), MOONMQ_OK);
+    assert_string_equal(fates.text, " 0 1 2");
+    queue_some(client, 1, &fates);
+    assert_int_equal(moonmq_produce(client, "t", &record, NULL, NULL), MOONMQ_OK);
+    assert_string_equal(fates.text, " 0 1 2 3");
+    assert_int_equal(moonmq_produce_batch(client, "t", &record, 1, &acked, &count, NULL),
+                     MOONMQ_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(acked.offset, 5);
+    moonmq_client_free(client);
+    broker_stop(&broker);
+}
+
+static void play_refuse_one_for_good(struct peer *peer)
+{
+    peer_welcome(peer);
+    expect_init(peer, false);
+    give_identity(peer, 0);
+    describe(peer, 1);
+    struct wire_id first = expect_batch(peer, 0);
+    struct wire_id second = expect_batch(peer, 1);
+    struct wire_id third = expect_batch(peer, 2);
+    refuse_batch(peer, first, WIRE_CODE_BAD_FRAME);
+    refuse_batch(peer, second, WIRE_CODE_OUT_OF_ORDER_SEQUENCE);
+    refuse_batch(peer, third, WIRE_CODE_OUT_OF_ORDER_SEQUENCE);
+    second = expect_batch(peer, 0);
+    take_batch(peer, second, 0);
+    third = expect_batch(peer, 1);
+    take_batch(peer, third, 1);
+    peer_expect(peer, WIRE_GOODBYE);
+}
+
+static void those_behind_a_refused_record_take_up_its_sequence(void **state)
+{
+    (void)state;
+    struct broker broker = {.scripts = {play_refuse_one_for_good}};
+    broker_start(&broker);
+    struct moonmq_client *client = connected_one_by_one(&broker);
+    struct fates fates = {0};
+    queue_some(client, 3, &fates);
+    assert_int_equal(moonmq_flush(client, 5000, NULL), MOONMQ_OK);
+    assert_string_equal(fates.text, " x1 0 1");
+    moonmq_client_free(client);
+    broker_stop(&broker);
+}
+
+static void play_lose_track(struct peer *peer)
+{
+    peer_welcome(peer);
+    expect_init(peer, false);
+    give_identity(peer, 0);
+    describe(peer, 1);
+    struct wire_id first = expect_batch(peer, 0);
+    expect_batch(peer, 1);
+    refuse_batch(peer, first, WIRE_CODE_OUT_OF_ORDER_SEQUENCE);
+    expect_init(peer, false);
+    give_identity(peer, 0);
+    first = expect_batch(peer, 0);
+    take_batch(peer, first, 9);
+    peer_expect(peer, WIRE_GOODBYE);
+}
+
+static void open_outcome_ends_the_identity_and_all_that_has_a_number(void **state)
+{
+    (void)state;
+    struct broker broker = {.scripts = {play_lose_track}};
+    broker_start(&broker);
+    struct moonmq_client *client = connected_one_by_one(&broker);
+    struct fates fates = {0};
+    queue_some(client, 2, &fates);
+    assert_int_equal(moonmq_flush(client, 5000, NULL), MOONMQ_OK);
+    assert_string_equal(fates.text, " x11 x11");
+    queue_some(client, 1, &fates);
+    assert_int_equal(moonmq_flush(client, 5000, NULL), MOONMQ_OK);
+    assert_string_equal(fates.text, " x11 x11 9");
+    moonmq_client_free(client);
+    broker_stop(&broker);
+}
+
+static void play_one_batch_a_partition(struct peer *peer)
+{
+    peer_welcome(peer);
+    expect_init(peer, false);
+    give_identity(peer, 0);
+    describe(peer, 3);
+    /* "k1" is of partition 0, "key-1" of 1, "orders" of 2. */
+    struct wire_id ids[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        peer_expect(peer, WIRE_PRODUCE_BATCH);
+        const struct wire_produce_batch *batch = &peer->message.produce_batch;
+        if (batch->records.count != 2 || batch->base_sequence != 2 * i || batch->spread != i)
+            abort();
+        ids[i] = peer->frame.id;
+    }
+    refuse_batch(peer, ids[0], WIRE_CODE_TOPIC_MISSING);
+    peer_expect(peer, WIRE_GOODBYE);
+}
+
+static void each_partition_has_its_batch(void **state)
+{
+    (void)state;
+    struct broker broker = {.scripts = {play_one_batch_a_partition}};
+    broker_start(&broker);
+    struct moonmq_client *client;
+    struct moonmq_error error;
+    assert_int_equal(connect_as(&broker, NULL, &client), MOONMQ_OK);
+    static const char *const keys[] = {"k1", "key-1", "orders"};
+    for (int i = 0; i < 6; i++) {
+        struct moonmq_message message = {keys[i % 3], strlen(keys[i % 3]), "v", 1};
+        assert_int_equal(moonmq_produce_async(client, "t", &message, NULL, NULL, &error),
+                         MOONMQ_OK);
+    }
+    assert_int_equal(moonmq_pending(client), 6);
+    while (moonmq_pending(client) == 6)
+        assert_int_equal(moonmq_poll(client, 1000, &error), MOONMQ_OK);
+    assert_int_equal(moonmq_pending(client), 4);
+    moonmq_client_free(client);
+    broker_stop(&broker);
+}
+
+/* ---- dead letters ---- */
+
+static void dead_letter_is_read_or_refused(void **state)
+{
+    (void)state;
+    /* native-protocol.md 4.10 */
+    static const uint8_t letter[] = {
+        0x01, 0x00, 0x00, 0x00, 0x06, 'o',  'r',  'd',  'e',  'r',  's',  0x00, 0x00, 0x00, 0x02,
+        0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x8b, 0xcf, 0xe5, 0x68,
+        0x7b, 0x00, 0x00, 0x00, 0x07, 'b',  'i',  'l',  'l',  'i',  'n',  'g',  0x00, 0x03, 0x00,
+        0x00, 0x00, 0x03, 'b',  'a',  'd',  0x00, 0x00, 0x00, 0x05, 'h',  'e',  'l',  'l',  'o'};
+    struct moonmq_dead_letter decoded;
+    assert_int_equal(moonmq_decode_dead_letter(letter, sizeof(letter), &decoded, NULL), MOONMQ_OK);
+    assert_int_equal(decoded.topic.bytes, 6);
+    assert_memory_equal(decoded.topic.data, "orders", 6);
+    assert_int_equal(decoded.partition, 1);
+    assert_int_equal(decoded.offset, 0);
+    assert_int_equal(decoded.timestamp_ms, 1700000000123);
+    assert_memory_equal(decoded.group.data, "billing", 7);
+    assert_int_equal(decoded.attempts, 3);
+    assert_memory_equal(decoded.reason.data, "bad", 3);
+    assert_int_equal(decoded.value.bytes, 5);
+    assert_memory_equal(decoded.value.data, "hello", 5);
+    for (size_t bytes = 0; bytes < sizeof(letter); bytes++) {
+        assert_int_equal(moonmq_decode_dead_letter(letter, bytes, &decoded, NULL),
+                         MOONMQ_PROTOCOL_ERROR);
+    }
+    uint8_t other[sizeof(letter)];
+    memcpy(other, letter, sizeof(letter));
+    other[0] = 2;
+    assert_int_equal(moonmq_decode_dead_letter(other, sizeof(other), &decoded, NULL),
+                     MOONMQ_PROTOCOL_ERROR);
+}
+
 /* ---- transactions ---- */
 
 static void play_transaction(struct peer *peer)
@@ -340,6 +610,11 @@ int main(void)
         cmocka_unit_test(member_that_cannot_come_back_reads_nothing),
         cmocka_unit_test(record_is_sent_again_with_its_sequence),
         cmocka_unit_test(sequence_is_used_when_the_record_may_be_there),
+        cmocka_unit_test(queued_records_keep_their_sequences),
+        cmocka_unit_test(those_behind_a_refused_record_take_up_its_sequence),
+        cmocka_unit_test(open_outcome_ends_the_identity_and_all_that_has_a_number),
+        cmocka_unit_test(each_partition_has_its_batch),
+        cmocka_unit_test(dead_letter_is_read_or_refused),
         cmocka_unit_test(transaction_begins_holds_and_ends),
         cmocka_unit_test(transaction_is_lost_with_its_connection),
     };
