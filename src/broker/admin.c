@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "broker/catalog_write.h"
+#include "broker/internal_topics.h"
 #include "broker/partition_state.h"
 
 #define ADMIN_CHANGES_MAX 4096
@@ -137,6 +138,17 @@ static enum status check_config(struct admin_change *change, const struct topic_
     return STATUS_OK;
 }
 
+/* The broker's own take no place that a client was promised. */
+static uint32_t client_topic_count(struct broker *broker)
+{
+    uint32_t count = broker->catalog.topic_count;
+    for (uint32_t i = 0; i < INTERNAL_TOPIC_COUNT; i++) {
+        const char *name = internal_topic_names[i];
+        if (catalog_find(broker, name, strlen(name)) != NULL) count--;
+    }
+    return count;
+}
+
 static enum status check_create(struct broker *broker, struct admin_change *change,
                                 struct error *error)
 {
@@ -158,7 +170,7 @@ static enum status check_create(struct broker *broker, struct admin_change *chan
         return error_set(error, STATUS_INVALID_PARTITIONS, "1 to %d partitions, not %u",
                          TOPIC_PARTITIONS_MAX, change->partitions);
     }
-    if (broker->catalog.topic_count >= broker->settings.topics_max) {
+    if (client_topic_count(broker) >= broker->settings.topics_max) {
         return error_set(error, STATUS_LIMIT, "%u topics are all there may be",
                          broker->settings.topics_max);
     }

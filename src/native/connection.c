@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "native/errors.h"
 #include "native/native_state.h"
+#include "native/push.h"
 
 /* Requests a connection may have open. */
 #define REQUESTS_MAX 1024
@@ -65,6 +66,7 @@ void native_connection_free(struct native_connection *connection)
     if (connection->is_due) DL_DELETE2(native->due, connection, prev_due, next_due);
     DL_DELETE(native->connections, connection);
     native->stats.connections_open--;
+    native_push_end(connection);
     native_membership_free(connection->membership);
     native_session_free(connection->session);
     ordered_topics_free(&connection->ordered);
@@ -367,8 +369,12 @@ enum status native_connection_receive(struct native_connection *connection, stru
     connection->received_at_us = loop_now_us(connection->native->loop);
     if (opcode == WIRE_HEARTBEAT_REQ || opcode == WIRE_HEARTBEAT_RESP) {
         count_frame(connection->native, opcode);
-        if (opcode == WIRE_HEARTBEAT_REQ) answer_heartbeat(connection, &id);
-        return STATUS_OK;
+        if (opcode == WIRE_HEARTBEAT_REQ) {
+            answer_heartbeat(connection, &id);
+        } else {
+            native_push_heard(connection, &id);
+        }
+        return connection->state == NATIVE_CLOSED ? STATUS_CLOSED : STATUS_OK;
     }
     if (!has_room_for(connection, frame.bytes)) {
         connection->frame_waits = true;

@@ -470,47 +470,15 @@ static void read_as_member(struct fetch_work *work)
 
 /* ---- the request ---- */
 
-static bool joined_another(const struct native_membership *member, struct slice group)
-{
-    struct slice joined = group_session_group(member->session);
-    return joined.bytes != group.bytes || memcmp(joined.data, group.data, group.bytes) != 0;
-}
-
 static void begin_for_group(struct fetch_work *work, const struct topic *topic, struct slice group)
 {
     struct native_request *request = work->request;
-    struct native_connection *connection = request->connection;
-    if (group.bytes == 0) {
-        native_fail(request, WIRE_CODE_BAD_FRAME, "a FETCH names a group, or positions");
-        return;
-    }
-    if (connection->session == NULL) {
-        connection->session = native_session_new(group, work->read_committed);
-    }
-    if (connection->session == NULL) {
-        fail_no_memory(request);
-        return;
-    }
-    if (!native_session_fits(connection->session, group, work->read_committed)) {
-        native_fail(request, WIRE_CODE_BAD_PROTOCOL,
-                    "this connection reads for group %s; another group or isolation needs "
-                    "another connection",
-                    connection->session->group);
-        return;
-    }
-    struct session_topic *cursors = native_session_topic(connection->session, topic);
-    if (cursors == NULL) {
-        native_fail(request, WIRE_CODE_RATE_LIMITED, "a connection reads at most %d topics",
-                    SESSION_TOPICS_MAX);
-        return;
-    }
-    work->member = connection->membership;
+    const struct native_reader reader = {group, work->read_committed, false};
+    struct session_topic *cursors = native_session_bind(request, &reader, topic);
+    if (cursors == NULL) return;
+    work->member = request->connection->membership;
     if (work->member == NULL) {
         commit_delivered(work, cursors);
-    } else if (joined_another(work->member, group)) {
-        work->member = NULL;
-        native_fail(request, WIRE_CODE_BAD_PROTOCOL,
-                    "this connection is a member of another group");
     } else {
         read_as_member(work);
     }

@@ -7,16 +7,6 @@
 #include "broker/consumer_assignment.h"
 #include "native/native_state.h"
 
-struct native_session *native_session_new(struct slice group, bool read_committed)
-{
-    struct native_session *session = calloc(1, sizeof(*session));
-    if (session == NULL) return NULL;
-    memcpy(session->group, group.data, group.bytes);
-    session->group_bytes = group.bytes;
-    session->read_committed = read_committed;
-    return session;
-}
-
 void native_session_free(struct native_session *session)
 {
     if (session == NULL) return;
@@ -27,13 +17,6 @@ void native_session_free(struct native_session *session)
         free(topic);
     }
     free(session);
-}
-
-bool native_session_fits(const struct native_session *session, struct slice group,
-                         bool read_committed)
-{
-    return session->read_committed == read_committed && session->group_bytes == group.bytes &&
-           memcmp(session->group, group.data, group.bytes) == 0;
 }
 
 static struct session_topic *find_name(struct native_session *session, const char *name)
@@ -120,4 +103,74 @@ struct session_topic *native_session_topic(struct native_session *session,
         found->uid = *topic_uid(topic);
     }
     return grow(found, topic_partition_count(topic)) ? found : NULL;
+}
+
+/* ---- binding ---- */
+
+static bool slice_is(struct slice slice, const char *text, size_t bytes)
+{
+    return slice.bytes == bytes && (bytes == 0 || memcmp(slice.data, text, bytes) == 0);
+}
+
+static struct native_session *session_new(const struct native_reader *reader)
+{
+    struct native_session *session = calloc(1, sizeof(*session));
+    if (session == NULL) return NULL;
+    memcpy(session->group, reader->group.data, reader->group.bytes);
+    session->group_bytes = reader->group.bytes;
+    session->read_committed = reader->read_committed;
+    session->pushed = reader->pushed;
+    return session;
+}
+
+/* Is the connection's session this reader's, or may it become that? Else the request was failed. */
+static bool check_reader(struct native_request *request, const struct native_reader *reader)
+{
+    const struct native_session *session = request->connection->session;
+    const struct native_membership *member = request->connection->membership;
+    if (reader->group.bytes == 0) {
+        native_fail(request, WIRE_CODE_BAD_FRAME, "%s names a group",
+                    wire_opcode_name(request->opcode));
+        return false;
+    }
+    if (session != NULL && session->pushed != reader->pushed) {
+        native_fail(request, WIRE_CODE_BAD_PROTOCOL,
+                    session->pushed ? "this connection is subscribed: FETCH needs another one"
+                                    : "this connection fetches: SUBSCRIBE needs another one");
+        return false;
+    }
+    if (session != NULL && (session->read_committed != reader->read_committed ||
+                            !slice_is(reader->group, session->group, session->group_bytes))) {
+        native_fail(request, WIRE_CODE_BAD_PROTOCOL,
+                    "this connection reads for group %s; another group or isolation needs "
+                    "another connection",
+                    session->group);
+        return false;
+    }
+    if (member != NULL) {
+        struct slice joined = group_session_group(member->session);
+        if (!slice_is(reader->group, (const char *)joined.data, joined.bytes)) {
+            native_fail(request, WIRE_CODE_BAD_PROTOCOL,
+                        "this connection is a member of another group");
+            return false;
+        }
+    }
+    return true;
+}
+
+struct session_topic *native_session_bind(struct native_request *request,
+                                          const struct native_reader *reader,
+                                          const struct topic *topic)
+{
+    struct native_connection *connection = request->connection;
+    if (!check_reader(request, reader)) return NULL;
+    if (connection->session == NULL) connection->session = session_new(reader);
+    struct session_topic *cursors =
+        connection->session == NULL ? NULL : native_session_topic(connection->session, topic);
+    if (cursors == NULL) {
+        native_fail(request, WIRE_CODE_RATE_LIMITED,
+                    "a connection reads at most %d topics, in the memory there is",
+                    SESSION_TOPICS_MAX);
+    }
+    return cursors;
 }

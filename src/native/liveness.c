@@ -96,7 +96,7 @@ static void check_login(struct native_connection *connection, int64_t now_us)
     }
 }
 
-static void send_heartbeat(struct native_connection *connection)
+struct wire_id native_send_heartbeat(struct native_connection *connection)
 {
     struct wire_id id;
     struct random *random = &connection->native->partitioner.random;
@@ -104,6 +104,7 @@ static void send_heartbeat(struct native_connection *connection)
     wire_encode(&connection->out, WIRE_HEARTBEAT_REQ, &id, NULL);
     connection->native->stats.frames_sent++;
     native_connection_due(connection);
+    return id;
 }
 
 static void check_silence(struct native_connection *connection, int64_t now_us)
@@ -123,7 +124,7 @@ static void check_silence(struct native_connection *connection, int64_t now_us)
     }
     if (now_us < connection->heartbeat_at_us) return;
     connection->heartbeat_at_us = now_us + settings->heartbeat_us;
-    if (silent_us >= settings->heartbeat_us / 2) send_heartbeat(connection);
+    if (silent_us >= settings->heartbeat_us / 2) native_send_heartbeat(connection);
 }
 
 static void liveness_look(void *context)

@@ -8,6 +8,7 @@
 #include "native/fetch_session.h"
 #include "native/native_state.h"
 #include "native/operations.h"
+#include "native/push.h"
 
 /* ---- waiting for a change ---- */
 
@@ -52,6 +53,7 @@ static void changed(void *context)
 {
     struct native_membership *membership = context;
     if (group_session_is_settled(membership->session)) native_membership_align(membership);
+    native_push_look(membership->connection);
     wake(membership);
 }
 
@@ -144,6 +146,7 @@ static void joined(void *context, enum status status)
         return;
     }
     native_membership_align(membership);
+    native_push_look(membership->connection);
     answer_assignment(membership, request);
 }
 
@@ -243,6 +246,7 @@ void native_leave_group(struct native_request *request, const union wire_message
     if (membership == NULL) return;
     enum status status = group_session_leave(membership->session);
     request->connection->membership = NULL;
+    native_push_look(request->connection);
     native_membership_free(membership);
     if (status == STATUS_OK) {
         native_answer_ok(request);

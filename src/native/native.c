@@ -19,6 +19,8 @@ void native_settings_default(struct native_settings *settings)
         .heartbeat_us = 30000000,
         .heartbeat_miss_max = 3,
         .topics_listed_max = 1024,
+        .dead_letter_suffix = ".dlq",
+        .deliveries_max = 3,
         .leader_wait_us = 3000000,
     };
 }
@@ -64,6 +66,7 @@ static void leadership_changed(void *context)
 {
     struct native *native = context;
     if (broker_check_serving(native->broker) == STATUS_OK) return;
+    attempts_clear(&native->attempts);
     struct native_connection *connection;
     DL_FOREACH(native->connections, connection)
     {
@@ -111,6 +114,7 @@ enum status native_new(struct broker *broker, const struct native_settings *sett
     native->loop = broker_loop(broker);
     native->settings = *settings;
     partitioner_init(&native->partitioner, random_seed);
+    attempts_init(&native->attempts);
     enum status status = copy_users(native, users, user_count, error);
     if (status != STATUS_OK) {
         native_free(native);
@@ -133,6 +137,7 @@ void native_free(struct native *native)
     }
     free(native->users);
     partitioner_deinit(&native->partitioner);
+    attempts_clear(&native->attempts);
     timer_free(native->soon);
     free(native);
 }

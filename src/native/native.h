@@ -26,17 +26,19 @@ struct native_user {
 };
 
 struct native_settings {
-    uint32_t frame_bytes_max;    /* Server.MaxFrameSize: bound on the length field */
-    size_t pending_bytes_max;    /* Server.MaxPendingBytes */
-    int64_t handshake_us;        /* HandshakeDeadline */
-    int64_t pre_auth_read_us;    /* PreAuthReadDeadline */
-    int64_t idle_us;             /* IdleDeadline */
-    int64_t send_us;             /* SendDeadline: queued bytes stand still no longer */
-    int64_t heartbeat_us;        /* HeartbeatInterval */
-    uint32_t heartbeat_miss_max; /* HeartbeatMissThreshold */
-    uint32_t topics_listed_max;  /* MaxListTopics */
-    int64_t leader_wait_us;      /* how long an election parks a HELLO; 3 s (decisions 16) */
-    struct byte_pool *pool;      /* charged with requests that are kept; may be NULL; borrowed */
+    uint32_t frame_bytes_max;       /* Server.MaxFrameSize: bound on the length field */
+    size_t pending_bytes_max;       /* Server.MaxPendingBytes */
+    int64_t handshake_us;           /* HandshakeDeadline */
+    int64_t pre_auth_read_us;       /* PreAuthReadDeadline */
+    int64_t idle_us;                /* IdleDeadline */
+    int64_t send_us;                /* SendDeadline: queued bytes stand still no longer */
+    int64_t heartbeat_us;           /* HeartbeatInterval */
+    uint32_t heartbeat_miss_max;    /* HeartbeatMissThreshold */
+    uint32_t topics_listed_max;     /* MaxListTopics */
+    const char *dead_letter_suffix; /* Dlq.Suffix; borrowed */
+    uint32_t deliveries_max;        /* Dlq.MaxDeliveries */
+    int64_t leader_wait_us;         /* how long an election parks a HELLO; 3 s (decisions 16) */
+    struct byte_pool *pool;         /* charged with requests that are kept; may be NULL; borrowed */
 };
 void native_settings_default(struct native_settings *settings);
 
@@ -80,7 +82,8 @@ struct native_stats {
     uint64_t frames_received[128]; /* by opcode; unknown ones under 0 (F57) */
     uint64_t frames_sent, bytes_sent;
     uint64_t auth_success, auth_failures;
-    uint64_t requests_in_flight; /* now, orphans included */
+    uint64_t nacks, dead_letters; /* records given back, and of these given up */
+    uint64_t requests_in_flight;  /* now, orphans included */
 };
 /* Valid until the next event. */
 const struct native_stats *native_stats(const struct native *native);

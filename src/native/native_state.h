@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "io/loop.h"
+#include "native/attempts.h"
 #include "native/connection.h"
 #include "native/membership.h"
 #include "native/ordered.h"
@@ -21,6 +22,7 @@ struct native {
     size_t user_count; /* 0: an open broker */
     uint32_t hashes_running;
     struct partitioner partitioner;
+    struct attempts attempts; /* records that were given back */
     struct native_connection *connections;
     struct native_request *orphans;
     struct native_connection *due; /* those with something to do in the next turn of the loop */
@@ -35,6 +37,7 @@ struct native_connection {
     enum native_state state;
     bool is_operator;               /* HELLO said so: may ask any replica for its status */
     struct native_session *session; /* fetch_session.c; NULL: nothing was fetched for a group */
+    struct native_request *push;    /* push.c; NULL: not subscribed */
     struct native_membership *membership; /* membership.c; NULL: no JOIN_GROUP, or left again */
     struct ordered_topic *ordered;        /* ordered.h: topics with ordered batches under way */
     struct native_producer producer;
@@ -89,6 +92,8 @@ void native_connection_set_state(struct native_connection *connection, enum nati
 /* liveness.c */
 void native_liveness_start(struct native_connection *connection);
 void native_liveness_rearm(struct native_connection *connection);
+/* liveness.c: asks whether the client is there; the answer has the same id. */
+struct wire_id native_send_heartbeat(struct native_connection *connection);
 /* liveness.c: the broker's own work ended: its time is not the client's. */
 void native_liveness_answered(struct native_connection *connection);
 
@@ -98,7 +103,7 @@ struct native_request *native_request_new(struct native_connection *connection, 
 void native_request_free(struct native_request *request);
 void native_request_begin(struct native_request *request, struct slice payload);
 
-/* fetch_session.c */
+/* fetch_session.c; NULL is allowed */
 void native_session_free(struct native_session *session);
 
 #endif

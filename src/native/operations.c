@@ -5,12 +5,6 @@
 
 #define ANY (NATIVE_NEW | NATIVE_GREETED | NATIVE_AUTHENTICATED)
 
-/* Known by name; UNKNOWN_OP tells which. */
-#define LATER                          \
-    {                                  \
-        .states = NATIVE_AUTHENTICATED \
-    }
-
 static const struct native_operation operations[WIRE_TRANSFER + 1] = {
     [WIRE_HELLO] = {native_hello, NATIVE_NEW, .anywhere = true, .handshake = true},
     [WIRE_AUTH] = {native_auth, NATIVE_GREETED, .anywhere = true, .handshake = true},
@@ -27,7 +21,9 @@ static const struct native_operation operations[WIRE_TRANSFER + 1] = {
     [WIRE_PRODUCE_IDEMPOTENT] = {native_produce_idempotent, NATIVE_AUTHENTICATED, .produces = true},
     [WIRE_INIT_PRODUCER_ID] = {native_init_producer_id, NATIVE_AUTHENTICATED},
     [WIRE_FETCH] = {native_fetch, NATIVE_AUTHENTICATED},
+    [WIRE_SUBSCRIBE] = {native_subscribe, NATIVE_AUTHENTICATED},
     [WIRE_COMMIT] = {native_commit, NATIVE_AUTHENTICATED},
+    [WIRE_NACK] = {native_nack, NATIVE_AUTHENTICATED},
     [WIRE_CREATE_TOPIC] = {native_create_topic, NATIVE_AUTHENTICATED},
     [WIRE_DELETE_TOPIC] = {native_delete_topic, NATIVE_AUTHENTICATED},
     [WIRE_CREATE_PARTITIONS] = {native_create_partitions, NATIVE_AUTHENTICATED},
@@ -46,9 +42,6 @@ static const struct native_operation operations[WIRE_TRANSFER + 1] = {
     [WIRE_TXN_OFFSET_COMMIT] = {native_txn_offset_commit, NATIVE_AUTHENTICATED},
     [WIRE_STATUS] = {native_status, NATIVE_AUTHENTICATED, .anywhere = true},
     [WIRE_TRANSFER] = {native_transfer, NATIVE_AUTHENTICATED},
-
-    [WIRE_SUBSCRIBE] = LATER,
-    [WIRE_NACK] = LATER,
 };
 
 const struct native_operation *native_operation_of(uint8_t opcode)

@@ -18,10 +18,14 @@ NATIVE_OPERATION(native_produce_batch);
 NATIVE_OPERATION(native_produce_idempotent);
 /* init_producer_id.c */
 NATIVE_OPERATION(native_init_producer_id);
-/* fetch.c, fetch_positions.c */
+/* fetch.c */
 NATIVE_OPERATION(native_fetch);
+/* subscribe.c */
+NATIVE_OPERATION(native_subscribe);
 /* commit.c */
 NATIVE_OPERATION(native_commit);
+/* nack.c */
+NATIVE_OPERATION(native_nack);
 /* topics.c */
 NATIVE_OPERATION(native_create_topic);
 NATIVE_OPERATION(native_delete_topic);

@@ -1,5 +1,6 @@
 /* topics.c: CREATE_TOPIC, DELETE_TOPIC, CREATE_PARTITIONS, ALTER_TOPIC_CONFIG, LIST_TOPICS,
  * DESCRIBE_TOPIC. Changes are answered when they are committed (replication.md section 7).       */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,21 +157,56 @@ void native_list_topics(struct native_request *request, const union wire_message
     buffer_deinit(&names);
 }
 
-/* What was set for this topic; defaults are the broker's. */
-static uint32_t put_entries(const struct topic *topic, struct buffer *entries)
+struct entries {
+    struct wire_config_entry items[WIRE_CONFIG_ENTRIES_MAX];
+    char native_values[WIRE_CONFIG_ENTRIES_MAX][24];
+    uint32_t count;
+};
+
+static void add_entry(struct entries *entries, const char *key, const char *value)
+{
+    if (entries->count == WIRE_CONFIG_ENTRIES_MAX || strlen(value) > WIRE_CONFIG_VALUE_BYTES_MAX) {
+        return;
+    }
+    entries->items[entries->count++] = (struct wire_config_entry){wire_text(key), wire_text(value)};
+}
+
+/* By the name a native client sets it (4.12), whose retention is in seconds. */
+static void add_native(struct entries *entries, const struct topic_config_entry *entry)
+{
+    char *text = entries->native_values[entries->count % WIRE_CONFIG_ENTRIES_MAX];
+    const char *name = entry->key->native_name;
+    if (name == NULL) return;
+    if (strcmp(name, "retention") != 0) {
+        add_entry(entries, name, entry->value);
+        return;
+    }
+    long long ms = strtoll(entry->value, NULL, 10);
+    snprintf(text, sizeof(entries->native_values[0]), "%lld", ms < 0 ? ms : ms / 1000);
+    add_entry(entries, name, text);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct wire_config_entry *left = a, *right = b;
+    /* Keys are the broker's own texts. */
+    return strcmp((const char *)left->key.data, (const char *)right->key.data);
+}
+
+/* What was set for this topic, by Kafka's names and by this protocol's where there are any;
+ * defaults are the broker's. */
+static uint32_t put_entries(const struct topic *topic, struct buffer *out)
 {
     const struct topic_config *config = topic_config_of(topic);
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < config->count && count < WIRE_CONFIG_ENTRIES_MAX; i++) {
-        struct wire_config_entry item = {
-            .key = wire_text(config->entries[i].key->name),
-            .value = wire_text(config->entries[i].value),
-        };
-        if (item.value.bytes > WIRE_CONFIG_VALUE_BYTES_MAX) continue;
-        wire_put(entries, &wire_shape_config_entry, &item);
-        count++;
+    struct entries entries = {.count = 0};
+    for (uint32_t i = 0; i < config->count; i++) {
+        add_entry(&entries, config->entries[i].key->name, config->entries[i].value);
+        add_native(&entries, &config->entries[i]);
     }
-    return count;
+    qsort(entries.items, entries.count, sizeof(entries.items[0]), by_key);
+    for (uint32_t i = 0; i < entries.count; i++)
+        wire_put(out, &wire_shape_config_entry, &entries.items[i]);
+    return entries.count;
 }
 
 void native_describe_topic(struct native_request *request, const union wire_message *message)

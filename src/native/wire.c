@@ -189,6 +189,15 @@ enum status wire_decode(const struct wire_shape *shape, struct slice payload, vo
                      fault->name);
 }
 
+enum status wire_decode_dead_letter(struct slice value, struct wire_dead_letter *out,
+                                    struct error *error)
+{
+    if (value.bytes > 0 && value.data[0] != WIRE_DEAD_LETTER_VERSION) {
+        return error_set(error, STATUS_UNSUPPORTED, "dead letter of version %u", value.data[0]);
+    }
+    return wire_decode(&wire_shape_dead_letter, value, out, error);
+}
+
 /* ---- encoding ---- */
 
 static void put_field(struct buffer *out, const struct wire_field *field, const uint8_t *at)

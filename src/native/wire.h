@@ -185,6 +185,12 @@ STATUS_MUST_CHECK
 enum status wire_decode(const struct wire_shape *shape, struct slice payload, void *message,
                         struct error *error);
 
+/* Decodes the value of a dead letter (4.10); borrows it. STATUS_UNSUPPORTED: a version that this
+ * code does not know; STATUS_INVALID: none at all.                                             */
+STATUS_MUST_CHECK
+enum status wire_decode_dead_letter(struct slice value, struct wire_dead_letter *out,
+                                    struct error *error);
+
 /* Appends one value of `shape`, fields in wire order: a payload, or an item of a list being
  * built. Bounds are the sender's duty: the receiver checks them.                               */
 void wire_put(struct buffer *out, const struct wire_shape *shape, const void *value);

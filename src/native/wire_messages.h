@@ -97,6 +97,18 @@ struct wire_time_offset {
     uint8_t flags;
 };
 
+/* The value of a dead letter (4.10): not a message of the line, but written as one. */
+enum { WIRE_DEAD_LETTER_VERSION = 1 };
+struct wire_dead_letter {
+    uint8_t version;
+    struct slice topic;
+    int32_t partition;
+    int64_t offset, timestamp_ms; /* of the record that was given up */
+    struct slice group;
+    uint16_t attempts;
+    struct slice reason, value;
+};
+
 /* ---- requests ---- */
 
 enum wire_purpose { WIRE_PURPOSE_CLIENT = 0, WIRE_PURPOSE_OPERATOR = 1 };
@@ -336,5 +348,6 @@ extern const struct wire_shape wire_shape_partition_offsets;
 extern const struct wire_shape wire_shape_time_offset;
 extern const struct wire_shape wire_shape_ack;
 extern const struct wire_shape wire_shape_record;
+extern const struct wire_shape wire_shape_dead_letter; /* see wire_decode_dead_letter() */
 
 #endif

@@ -155,6 +155,20 @@ static const struct wire_field record_fields[] = {
 };
 const struct wire_shape wire_shape_record = SHAPE("RECORD", wire_record, record_fields);
 
+static const struct wire_field dead_letter_fields[] = {
+    U8(wire_dead_letter, version),
+    STRING(wire_dead_letter, topic, WIRE_TOPIC_BYTES_MAX),
+    PARTITION(wire_dead_letter, partition),
+    U64(wire_dead_letter, offset),
+    U64(wire_dead_letter, timestamp_ms),
+    STRING(wire_dead_letter, group, WIRE_NAME_BYTES_MAX),
+    U16(wire_dead_letter, attempts),
+    STRING(wire_dead_letter, reason, WIRE_REASON_BYTES_MAX),
+    STRING(wire_dead_letter, value, WIRE_REPLY_STRING_BYTES_MAX),
+};
+const struct wire_shape wire_shape_dead_letter =
+    SHAPE("dead letter", wire_dead_letter, dead_letter_fields);
+
 /* ---- requests ---- */
 
 static const struct wire_field hello_fields[] = {

@@ -41,6 +41,8 @@ static void set_defaults(struct server_config *config)
     config->heartbeat_interval_us = 30 * S;
     config->heartbeat_miss_threshold = 3;
     config->max_topics = config->max_list_topics = 1024;
+    snprintf(config->dead_letter_suffix, sizeof(config->dead_letter_suffix), ".dlq");
+    config->deliveries_max = 3;
     snprintf(config->metrics_host, sizeof(config->metrics_host), "127.0.0.1");
     config->metrics_port = 9090;
     config->cache_bytes = 64 << 20;
@@ -202,6 +204,13 @@ static enum status finish(struct server_config *config, struct error *error)
     if (config->data_dir[0] == '\0') {
         return error_set(error, STATUS_INVALID_CONFIG,
                          "Server.DataDir: empty (name the directory that holds the log)");
+    }
+    if (!topic_name_is_valid(config->dead_letter_suffix, strlen(config->dead_letter_suffix),
+                             false)) {
+        return error_set(error, STATUS_INVALID_CONFIG,
+                         "Server.Dlq.Suffix: \"%s\" cannot end the name of a topic (letters, "
+                         "digits, '.', '_' and '-')",
+                         config->dead_letter_suffix);
     }
     enum status status = check_user(config, error);
     if (status == STATUS_OK) status = finish_memory(config, error);

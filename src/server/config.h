@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "broker/broker.h"
+#include "native/dead_letter.h"
 #include "replication/config.h"
 
 #define CONFIG_TEXT_BYTES   512
@@ -30,6 +31,8 @@ struct server_config {
         idle_deadline_us;
     int64_t heartbeat_interval_us, heartbeat_miss_threshold;
     int64_t max_topics, max_list_topics;
+    char dead_letter_suffix[DEAD_LETTER_SUFFIX_BYTES_MAX + 1];
+    int64_t deliveries_max;
     char metrics_host[GROUP_HOST_BYTES];
     int64_t metrics_port;
     char metrics_token[CONFIG_TEXT_BYTES];

@@ -200,6 +200,10 @@ static void put_connections(struct buffer *out, const struct server *server)
     }
     one(out, "moonmq_frames_sent_total", "counter", "native frames", (double)native->frames_sent);
     one(out, "moonmq_bytes_sent_total", "counter", "native bytes", (double)native->bytes_sent);
+    one(out, "moonmq_nack_total", "counter", "records that consumers gave back",
+        (double)native->nacks);
+    one(out, "moonmq_dlq_records_total", "counter", "records moved to dead-letter topics",
+        (double)native->dead_letters);
     one(out, "moonmq_loop_slow_steps_total", "counter", "loop steps over 10 ms",
         (double)loop.steps_slow);
     one(out, "moonmq_loop_longest_step_seconds", "gauge", "the longest loop step so far",

@@ -166,6 +166,8 @@ static enum status make_native(struct server *server, struct error *error)
     settings.heartbeat_miss_max = (uint32_t)config->heartbeat_miss_threshold;
     settings.pool = &server->pool;
     settings.topics_listed_max = (uint32_t)config->max_list_topics;
+    settings.dead_letter_suffix = config->dead_letter_suffix;
+    settings.deliveries_max = (uint32_t)config->deliveries_max;
     struct native_user user = {
         .name = config->username,
         .password = config->password[0] == '\0' ? NULL : config->password,

@@ -23,8 +23,22 @@ static void encode_again(uint8_t opcode, const union wire_message *message)
     buffer_deinit(&second);
 }
 
+static void decode_dead_letter(struct slice value)
+{
+    struct wire_dead_letter letter;
+    struct buffer again;
+    buffer_init(&again, 0);
+    if (wire_decode_dead_letter(value, &letter, NULL) == STATUS_OK) {
+        wire_put(&again, &wire_shape_dead_letter, &letter);
+        /* Bytes behind the last field are not read. */
+        ASSERT(again.bytes <= value.bytes && memcmp(again.data, value.data, again.bytes) == 0);
+    }
+    buffer_deinit(&again);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
+    decode_dead_letter((struct slice){data, bytes});
     struct wire_frame frame;
     char hint[64];
     while (wire_frame_parse(data, bytes, 1 << 20, &frame) == STATUS_OK) {

@@ -376,6 +376,59 @@ static void value_of_more_than_64_kib_is_refused_in_a_request(void **state)
     buffer_deinit(&out);
 }
 
+/* The vector of 4.10. */
+#define LETTER_HEX                                                        \
+    "01 000000066f7264657273 00000002 0000000000000000 0000018bcfe5687b " \
+    "0000000762696c6c696e67 0003 00000003626164 0000000568656c6c6f"
+
+static void dead_letter_is_the_vector(void **state)
+{
+    (void)state;
+    uint8_t expected[128];
+    size_t bytes = from_hex(LETTER_HEX, expected);
+    const struct wire_dead_letter letter = {
+        .version = WIRE_DEAD_LETTER_VERSION,
+        .topic = wire_text("orders"),
+        .partition = 1,
+        .timestamp_ms = 1700000000123,
+        .group = wire_text("billing"),
+        .attempts = 3,
+        .reason = wire_text("bad"),
+        .value = wire_text("hello"),
+    };
+    struct buffer out;
+    buffer_init(&out, 0);
+    wire_put(&out, &wire_shape_dead_letter, &letter);
+    assert_int_equal(out.bytes, bytes);
+    assert_memory_equal(out.data, expected, bytes);
+    buffer_deinit(&out);
+    struct wire_dead_letter decoded;
+    assert_int_equal(wire_decode_dead_letter((struct slice){expected, bytes}, &decoded, NULL),
+                     STATUS_OK);
+    assert_int_equal(decoded.partition, 1);
+    assert_int_equal(decoded.timestamp_ms, 1700000000123);
+    assert_int_equal(decoded.attempts, 3);
+    assert_memory_equal(decoded.value.data, "hello", 5);
+}
+
+static void dead_letter_is_refused_cut_off_or_of_an_unknown_version(void **state)
+{
+    (void)state;
+    uint8_t bytes[128];
+    size_t count = from_hex(LETTER_HEX, bytes);
+    struct wire_dead_letter letter;
+    for (size_t cut = 0; cut < count; cut++) {
+        uint8_t *copy = malloc(cut + 1);
+        memcpy(copy, bytes, cut);
+        assert_int_equal(wire_decode_dead_letter((struct slice){copy, cut}, &letter, NULL),
+                         STATUS_INVALID);
+        free(copy);
+    }
+    bytes[0] = 2;
+    assert_int_equal(wire_decode_dead_letter((struct slice){bytes, count}, &letter, NULL),
+                     STATUS_UNSUPPORTED);
+}
+
 static void retired_ping_has_no_shape(void **state)
 {
     (void)state;
@@ -447,6 +500,8 @@ int main(void)
         cmocka_unit_test(partition_count_of_a_new_topic_is_bounded),
         cmocka_unit_test(topic_name_of_250_bytes_is_refused),
         cmocka_unit_test(value_of_more_than_64_kib_is_refused_in_a_request),
+        cmocka_unit_test(dead_letter_is_the_vector),
+        cmocka_unit_test(dead_letter_is_refused_cut_off_or_of_an_unknown_version),
         cmocka_unit_test(retired_ping_has_no_shape),
         cmocka_unit_test(cursor_walks_nested_lists),
         cmocka_unit_test(encoding_into_a_full_buffer_fails_without_a_frame),
