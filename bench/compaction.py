@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""A compacted topic under load: the surviving value of each key, memory, and what it costs producers.
+"""A compacted topic under load: what it costs producers, the surviving value of each key, memory.
 
-Writes --records records over --keys keys (10^7 over 10^5: about 2 GB) to a topic of a group of three, once with
-cleanup.policy=delete and once compacted, and measures acknowledgements one at a time beside it.
+Writes --records records over --keys keys (10^7 over 10^5: about 1 GB) at --rate to a topic of a group of three, in
+turns with cleanup.policy=delete and compact, and measures acknowledgements one at a time beside the writing. Then
+writes on while the leader is killed --kills times, lets the passes end, and reads the topic from each of the three as
+leader.
 """
 import subprocess
 import threading
@@ -11,6 +13,7 @@ import time
 from common import Report, arguments, directory, percentile, running_group
 
 import clients  # noqa: E402  (tests/process)
+from group import moonmq_binary  # noqa: E402
 from history import FAST  # noqa: E402
 
 VALUE_BYTES = 100
@@ -18,24 +21,31 @@ SEGMENT_BYTES = 64 << 20
 PASS_PATIENCE_S = 900
 
 
-def write(group, topic, records, keys):
-    """Key by key in an order of its own; the newest value of each."""
-    producer = clients.Producer({"bootstrap.servers": group.bootstrap, "acks": "all", "linger.ms": 5,
+def write(group, topic, numbers, keys, rate):
+    """Record `n` of `numbers` to its key, keys in an order of their own; the newest value of each key written."""
+    producer = clients.Producer({"bootstrap.servers": group.bootstrap, "enable.idempotence": True, "linger.ms": 5,
                                  "queue.buffering.max.messages": 200000, **FAST})
-    newest = {}
-    for number in range(records):
+    newest, failed, begin = {}, [], time.monotonic()
+
+    def told(error, _):
+        if error is not None:
+            failed.append(error)
+
+    for done, number in enumerate(numbers):
         key = (number * 7919 + number // keys) % keys
-        value = b"%d" % number
-        newest[key] = value
+        newest[key] = b"%d" % number
         while True:
             try:
-                producer.produce(topic, value.ljust(VALUE_BYTES, b"."), b"%d" % key)
+                producer.produce(topic, newest[key].ljust(VALUE_BYTES, b"."), b"%d" % key, on_delivery=told)
                 break
             except BufferError:
                 producer.poll(0.1)
-        if number % 1000 == 0:
+        if done % 1000 == 0:
             producer.poll(0)
-    assert producer.flush(600) == 0
+            ahead = done / rate - (time.monotonic() - begin) if rate else 0
+            if ahead > 0:
+                time.sleep(ahead)
+    assert producer.flush(600) == 0 and not failed, failed[:3]
     return newest
 
 
@@ -80,44 +90,83 @@ def read_newest(group, topic):
     return found, count
 
 
-def run(options, path, policy, report):
-    with running_group(f"{path}/{policy}") as group:
+def kill_leaders(group, kills, stop):
+    for _ in range(kills):
+        if stop.wait(2):
+            return
+        victim = group.wait_leader()
+        victim.kill()
+        group.wait_leader(other_than=victim)
+        victim.start()
+        group.wait_all_in_sync()
+
+
+def timed(work, group):
+    """What work() returns, and the acknowledgements measured meanwhile, in ms."""
+    stop, times = threading.Event(), []
+    beside = threading.Thread(target=measure, args=(group, stop, times))
+    beside.start()
+    try:
+        return work(), times
+    finally:
+        stop.set()
+        beside.join()
+
+
+def survivors(options, group, newest, path, report):
+    """More records through kills of the leader; then what each replica serves as leader."""
+    stop = threading.Event()
+    killer = threading.Thread(target=kill_leaders, args=(group, options.kills, stop))
+    killer.start()
+    more = range(options.records, options.records + options.records // 10)
+    newest = newest | write(group, "keyed", more, options.keys, options.rate)
+    killer.join()
+    wait_clean(group)
+    for broker in group.brokers:
+        if group.wait_leader() is not broker:
+            subprocess.run([moonmq_binary(), "leader", "transfer", "--to", str(broker.id), "--bootstrap",
+                            group.bootstrap], check=True, stdout=subprocess.DEVNULL)
+            group.wait_leader(among=[broker])
+        found, count = read_newest(group, "keyed")
+        wrong = sum(found.get(key) != value for key, value in newest.items()) + len(found.keys() - newest.keys())
+        report.add(f"keys with another value than the newest, replica {broker.id}", wrong, "keys", 0)
+        report.add("records read, to each key (recent ones: from memory)", count / len(newest), "records")
+    report.add("resident memory, the largest broker", max(b.resident_kib() for b in group.running()) / 1024, "MiB")
+    report.add("the longest pass", max(b.metrics().get("moonmq_compaction_max_pass_seconds", 0)
+                                       for b in group.running()), "s")
+    size = subprocess.run(["du", "-sm", path], capture_output=True, text=True, check=True)
+    report.add("on disk, three replicas", int(size.stdout.split()[0]), "MiB")
+
+
+def run(options, path, policy, report, last):
+    with running_group(path) as group:
         clients.create_topic(group.bootstrap, "beside", 1)
         clients.create_topic(group.bootstrap, "keyed", 1, {
             "cleanup.policy": policy, "segment.bytes": str(SEGMENT_BYTES), "segment.ms": "20000",
             "min.cleanable.dirty.ratio": "0.1"})
-        stop, times = threading.Event(), []
-        beside = threading.Thread(target=measure, args=(group, stop, times))
-        beside.start()
-        newest = write(group, "keyed", options.records, options.keys)
+        newest, times = timed(lambda: write(group, "keyed", range(options.records), options.keys, options.rate), group)
         if policy == "compact":
-            wait_clean(group)
-        stop.set()
-        beside.join()
-        if policy == "compact":
-            found, count = read_newest(group, "keyed")
-            wrong = sum(found.get(key) != value for key, value in newest.items())
-            report.add("keys with another value than the newest", wrong, "keys", 0)
-            report.add("records read, to each key (recent ones: from memory)", count / len(newest), "records")
-            report.add("resident memory, the largest broker", max(b.resident_kib() for b in group.running()) / 1024,
-                       "MiB")
-            report.add("the longest pass", max(b.metrics().get("moonmq_compaction_max_pass_seconds", 0)
-                                               for b in group.running()), "s")
-            size = subprocess.run(["du", "-sm", f"{path}/{policy}"], capture_output=True, text=True, check=True)
-            report.add("on disk, three replicas", int(size.stdout.split()[0]), "MiB")
+            report.add("passes while records were written, all replicas", sum(passes(group)), "passes")
+        if last:
+            survivors(options, group, newest, path, report)
         return percentile(times, 0.99)
 
 
 def main():
     options = arguments(__doc__, (["--records"], {"type": int, "default": 10 ** 7}),
-                        (["--keys"], {"type": int, "default": 10 ** 5}))
-    report = Report(options)
+                        (["--keys"], {"type": int, "default": 10 ** 5}),
+                        (["--rate"], {"type": int, "default": 50000, "help": "records a second, 0: all there is"}),
+                        (["--rounds"], {"type": int, "default": 1}), (["--kills"], {"type": int, "default": 3}))
+    report, ratios = Report(options), []
     with directory(options) as path:
-        plain = run(options, path, "delete", report)
-        compacted = run(options, path, "compact", report)
-        report.add("p99 of an acknowledgement, no compaction", plain, "ms")
-        report.add("p99 of an acknowledgement, with compaction", compacted, "ms")
-        report.add("ratio of the two", compacted / plain, "", 2)
+        for number in range(options.rounds):
+            plain = run(options, f"{path}/delete{number}", "delete", report, False)
+            last = number == options.rounds - 1
+            compacted = run(options, f"{path}/compact{number}", "compact", report, last)
+            report.add("p99 of an acknowledgement, no compaction", plain, "ms")
+            report.add("p99 of an acknowledgement, with compaction", compacted, "ms")
+            ratios.append(compacted / plain)
+        report.add("ratio of the two, median", percentile(ratios, 0.5), "", 1.5)
     report.finish()
 
 
