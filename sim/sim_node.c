@@ -43,6 +43,7 @@ void sim_node_init(struct sim_node *node, struct sim_group *group, int index)
     options.lanes[EXECUTOR_LANE_DISK] = (struct sim_lane_options){4, 5, 60};
     options.lanes[EXECUTOR_LANE_RAFT] = (struct sim_lane_options){1, 5, 60};
     options.lanes[EXECUTOR_LANE_BACKGROUND] = (struct sim_lane_options){2, 10, 400};
+    options.lanes[EXECUTOR_LANE_PATIENT] = (struct sim_lane_options){1, 10, 400};
     node->machine = sim_machine_new(group->world, group->network, &options);
     sim_machine_on_death(node->machine, node_died, node);
     sim_machine_on_gap(node->machine, node_gap, node);

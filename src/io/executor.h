@@ -10,6 +10,7 @@ enum executor_lane {
     EXECUTOR_LANE_DISK,       /* commits: writes and syncs of logs */
     EXECUTOR_LANE_RAFT,       /* the Raft state file: a worker of its own */
     EXECUTOR_LANE_BACKGROUND, /* cold reads, recovery, index rebuilds, deletes, hashing */
+    EXECUTOR_LANE_PATIENT,    /* takes seconds, nobody waits: gives way to all others */
     EXECUTOR_LANE_COUNT
 };
 

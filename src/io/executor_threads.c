@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -34,6 +35,7 @@ struct executor_lane_threads {
     struct executor_threads *owner;
     const char *name;
     unsigned thread_limit;
+    int nice; /* of its threads, beyond the process's own */
 
     pthread_mutex_t mutex;
     pthread_cond_t wake;
@@ -60,13 +62,16 @@ struct executor_threads {
     struct event *wake_event;
 };
 
+/* A niceness of 10 is a tenth of an ordinary thread's share: work still gets done. */
 static const struct {
     const char *name;
     unsigned thread_limit;
+    int nice;
 } executor_lane_table[EXECUTOR_LANE_COUNT] = {
-    [EXECUTOR_LANE_DISK] = {"disk", 4},
-    [EXECUTOR_LANE_RAFT] = {"raft", 1},
-    [EXECUTOR_LANE_BACKGROUND] = {"background", 2},
+    [EXECUTOR_LANE_DISK] = {"disk", 4, 0},
+    [EXECUTOR_LANE_RAFT] = {"raft", 1, 0},
+    [EXECUTOR_LANE_BACKGROUND] = {"background", 2, 0},
+    [EXECUTOR_LANE_PATIENT] = {"patient", 1, 10},
 };
 
 static void job_list_add(struct job_list *list, struct job *job)
@@ -101,9 +106,19 @@ static void executor_finish(struct executor_threads *executor, struct job *job)
     }
 }
 
+/* Of the calling thread alone: Linux keeps a niceness for each. Where it cannot be had, the work
+ * is as good as any other. */
+static void executor_give_way(int nice)
+{
+    errno = 0;
+    int now = getpriority(PRIO_PROCESS, 0);
+    if (nice != 0 && errno == 0) setpriority(PRIO_PROCESS, 0, now + nice);
+}
+
 static void *executor_worker(void *context)
 {
     struct executor_lane_threads *lane = context;
+    executor_give_way(lane->nice);
     pthread_mutex_lock(&lane->mutex);
     for (;;) {
         while (lane->queue.first == NULL && !lane->stopping) {
@@ -206,6 +221,7 @@ static void executor_lane_init(struct executor_lane_threads *lane, struct execut
     lane->owner = owner;
     lane->name = executor_lane_table[number].name;
     lane->thread_limit = executor_lane_table[number].thread_limit;
+    lane->nice = executor_lane_table[number].nice;
     pthread_mutex_init(&lane->mutex, NULL);
     pthread_cond_init(&lane->wake, NULL);
 }

@@ -166,7 +166,7 @@ static void compaction_run(struct job *job)
 static void compaction_submit(struct compaction *compaction, enum compaction_step step)
 {
     compaction->step = step;
-    executor_submit(compaction->log->store->options.executor, EXECUTOR_LANE_BACKGROUND,
+    executor_submit(compaction->log->store->options.executor, EXECUTOR_LANE_PATIENT,
                     &compaction->job);
 }
 

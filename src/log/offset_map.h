@@ -2,8 +2,9 @@
  *
  * A key is known by 128 bits of its SHA-256: two keys never meet by chance, nor by somebody's
  * design, so the keys themselves need not be kept. Open addressing; 24 bytes an entry, all of it
- * taken at the start, so that a pass cannot run out of memory half way. Full at three quarters:
- * then the pass ends where the map did, and the next one goes on. Thread: any one owner.        */
+ * taken at the start, so that a pass cannot run out of memory half way; few keys touch little of
+ * it. Full at three quarters: then the pass ends where the map did, and the next one goes on.
+ * Thread: any one owner.                                                                        */
 #ifndef MOONMQ_LOG_OFFSET_MAP_H
 #define MOONMQ_LOG_OFFSET_MAP_H
 

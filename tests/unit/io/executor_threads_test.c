@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 #include "fixture.h"
 #include "io/executor_threads.h"
@@ -21,7 +22,7 @@ struct work {
     pthread_barrier_t *meet;
     int *done_count;
     struct executor *again;
-    int left;
+    int left, niceness;
 };
 
 static void work_run(struct job *job)
@@ -137,6 +138,32 @@ static void freeing_finishes_everything_submitted_meanwhile_too(void **state)
     loop_event_free(loop);
 }
 
+static void note_niceness(struct job *job)
+{
+    ((struct work *)job)->niceness = getpriority(PRIO_PROCESS, 0);
+}
+
+static void patient_work_gives_way_to_all_other(void **state)
+{
+    (void)state;
+    struct loop_event *loop = fixture_loop();
+    struct executor *executor = executor_on(loop);
+    int done = 0, own = getpriority(PRIO_PROCESS, 0);
+    struct work works[EXECUTOR_LANE_COUNT];
+    for (int i = 0; i < EXECUTOR_LANE_COUNT; i++) {
+        works[i] = (struct work){.job = {.run = note_niceness, .done = work_done}};
+        works[i].done_count = &done;
+        executor_submit(executor, (enum executor_lane)i, &works[i].job);
+    }
+    executor_threads_drain(executor);
+    assert_int_equal(done, EXECUTOR_LANE_COUNT);
+    assert_int_equal(works[EXECUTOR_LANE_DISK].niceness, own);
+    assert_int_equal(works[EXECUTOR_LANE_BACKGROUND].niceness, own);
+    assert_int_equal(works[EXECUTOR_LANE_PATIENT].niceness, own + 10 > 19 ? 19 : own + 10);
+    executor_threads_free(executor);
+    loop_event_free(loop);
+}
+
 static void unused_executor_has_no_threads_to_end(void **state)
 {
     (void)state;
@@ -154,6 +181,7 @@ int main(void)
         cmocka_unit_test(disk_lane_runs_four_at_once),
         cmocka_unit_test(raft_lane_runs_one_at_a_time),
         cmocka_unit_test(freeing_finishes_everything_submitted_meanwhile_too),
+        cmocka_unit_test(patient_work_gives_way_to_all_other),
         cmocka_unit_test(unused_executor_has_no_threads_to_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,26 @@ static void a_full_map_takes_no_new_key_but_knows_the_old_ones(void **state)
     offset_map_free(map);
 }
 
+/* A million slots: the table moves twice before all of the memory is it. */
+static void what_a_growing_map_knew_it_knows(void **state)
+{
+    enum { SLOTS = 1000000, LAST_TABLE = SLOTS - SLOTS / 8 };
+    struct offset_map *map = offset_map_new(sizeof(uint64_t[3]) * SLOTS);
+    char text[24];
+    int taken = 0;
+    (void)state;
+    while (offset_map_put(map, key_of(text, taken), taken)) {
+        taken++;
+    }
+    assert_int_equal(taken, LAST_TABLE / 4 * 3);
+    assert_int_equal(offset_map_count(map), taken);
+    for (int i = 0; i < taken; i++) {
+        assert_int_equal(offset_map_get(map, key_of(text, i)), i);
+    }
+    assert_int_equal(offset_map_get(map, key_of(text, taken)), -1);
+    offset_map_free(map);
+}
+
 static void an_empty_key_is_a_key_like_any_other(void **state)
 {
     struct offset_map *map = offset_map_new(0);
@@ -64,6 +84,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_offset_of_a_key_is_found),
         cmocka_unit_test(a_full_map_takes_no_new_key_but_knows_the_old_ones),
+        cmocka_unit_test(what_a_growing_map_knew_it_knows),
         cmocka_unit_test(an_empty_key_is_a_key_like_any_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
