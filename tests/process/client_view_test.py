@@ -143,7 +143,7 @@ def test_too_few_in_sync_is_said_before_anything_is_appended(new_group):
     leader = group.wait_leader()
     clients.create_topic(group.bootstrap, "t")
     group.others(leader)[0].kill()
-    wait_for(lambda: leader.status()["in_sync_now"] == 2, "one is gone")
+    wait_for(lambda: leader.sure_status()["in_sync_now"] == 2, "one is gone")
     with native.connect(leader) as connection, pytest.raises(native.Refused) as refused:
         connection.produce("t", "x")
     assert refused.value.code == 7
@@ -169,7 +169,7 @@ def test_a_token_can_be_changed_one_broker_at_a_time(group3):
 
 def test_one_with_a_wrong_token_causes_no_election(group3):
     leader = group3.wait_leader()
-    epoch, term = leader.status()["epoch"], leader.status()["raft_term"]
+    epoch, term = leader.sure_status()["epoch"], leader.sure_status()["raft_term"]
     stranger = group3.others(leader)[0]
     config = group3.config_of(stranger)
     config["Server"]["Replication"]["Token"] = "not-the-one"
@@ -182,7 +182,7 @@ def test_one_with_a_wrong_token_causes_no_election(group3):
     clients.create_topic(bootstrap, "t")
     clients.produce(bootstrap, "t", [b"x"] * 100)
     assert not stranger.is_ready()
-    assert (leader.status()["epoch"], leader.status()["raft_term"]) == (epoch, term)
+    assert (leader.sure_status()["epoch"], leader.sure_status()["raft_term"]) == (epoch, term)
 
 
 def test_replicas_that_agree_say_so(group3):

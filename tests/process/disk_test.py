@@ -90,7 +90,7 @@ def fill_follower(group, small_disk):
     start_with_small_disk(group, victim, small_disk)
     lead_from_another(group, victim)
     ballast = fill(victim.data_dir)
-    acknowledged = produce_until(group, lambda: len(group.wait_leader().status()["isr"]) == 2,
+    acknowledged = produce_until(group, lambda: len(group.wait_leader().sure_status()["isr"]) == 2,
                                  lambda: f"{victim} leaves the in-sync set\n{group.describe()}")
     acknowledged += produce_until(group, lambda: True, "writing goes on")
     assert victim.is_running()

@@ -49,7 +49,7 @@ def test_the_first_start_needs_all_and_names_who_is_missing(new_group):
     group.wait_all_in_sync()
     for broker in group.brokers:
         broker.wait_ready()
-    assert len({b.status()["group"] for b in group.brokers}) == 1
+    assert len({b.sure_status()["group"] for b in group.brokers}) == 1
 
 
 def test_any_majority_is_enough_later(group3):
@@ -181,12 +181,12 @@ def test_a_wiped_replica_comes_back_as_a_learner_and_gets_all(group3, role):
     values = write_some(group3)
     leader = group3.wait_leader()
     victim = leader if role == "leader" else group3.others(leader)[0]
-    before = victim.status()["incarnation"]
+    before = victim.sure_status()["incarnation"]
     victim.kill()
     shutil.rmtree(victim.data_dir)
     victim.start()
     group3.wait_all_in_sync()
-    assert victim.status()["incarnation"] != before
+    assert victim.sure_status()["incarnation"] != before
     final = assert_all_there(group3, values)
     assert_copies_equal(group3, final)
 
@@ -200,11 +200,11 @@ def test_wiped_replicas_alone_found_nothing(group3):
         broker.start().wait_alive()
     keeper = group3.brokers[2].start().wait_alive()
     wait_for(keeper.status, "the one with data answers")
-    group_before = keeper.status()["group"]
+    group_before = keeper.sure_status()["group"]
     for broker in group3.brokers[:2]:
         wait_for(lambda b=broker: not b.is_ready(), "not ready")
     assert group3.leader_now() is None
-    assert keeper.status()["group"] == group_before
+    assert keeper.sure_status()["group"] == group_before
     topic = keeper.data_dir / "topics/t/0"
     assert any(path.stat().st_size for path in topic.glob("*.log")) and values
 
@@ -257,7 +257,7 @@ def test_a_damaged_file_of_one_replica_costs_nothing(group3, file, damage):
 def test_a_data_directory_under_another_id_is_no_twin(group3):
     values = write_some(group3)
     one, two = group3.brokers[:2]
-    incarnation = one.status()["incarnation"]
+    incarnation = one.sure_status()["incarnation"]
     for broker in (one, two):
         broker.kill()
     shutil.rmtree(two.data_dir)
@@ -265,7 +265,7 @@ def test_a_data_directory_under_another_id_is_no_twin(group3):
     one.start()
     two.start()
     group3.wait_all_in_sync()
-    assert two.status()["incarnation"] != incarnation
+    assert two.sure_status()["incarnation"] != incarnation
     final = assert_all_there(group3, values)
     assert_copies_equal(group3, final)
 
@@ -284,7 +284,7 @@ def test_a_replica_of_another_group_is_refused_untouched(new_group):
     own = json.loads(stranger.config_path.read_text())["Server"]["Replication"]["ReplicaId"]
     stranger.write_config(config)
     stranger.start().wait_alive()
-    wait_for(lambda: group.wait_leader().status()["in_sync_now"] == 2, "the group goes on with two")
+    wait_for(lambda: group.wait_leader().sure_status()["in_sync_now"] == 2, "the group goes on with two")
     assert not stranger.is_ready()
     assert list((stranger.data_dir / "topics/theirs").rglob("*.log"))
     stranger.kill()

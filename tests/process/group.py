@@ -217,6 +217,10 @@ class Broker:
             return None
         return answer.json() if answer.status == 200 else None
 
+    def sure_status(self):
+        """/replication/status of one that runs, however busy the machine is."""
+        return wait_for(self.status, f"{self} tells its status")
+
     def resident_kib(self):
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
@@ -366,13 +370,27 @@ class Group:
         return wait_for(condition, lambda: f"a leader serves\n{self.describe()}", patience_s)
 
     def wait_in_sync(self, count, patience_s=PATIENCE_S):
-        """Waits until the leader counts `count` replicas in sync; the leader."""
+        """Waits until the leader counts `count` replicas in sync, and they say so themselves; the leader.
+
+        A leader counts a replica that was killed until it notices. One that was started again is ready only when
+        it fetches, and then the leader knows that it is another process, or even another incarnation: what the
+        leader says afterwards is not from before.
+        """
+        def counted(status):
+            return status is not None and len(status["isr"]) == count and status["in_sync_now"] == count
+
         def condition():
             leader = self.leader_now()
             status = leader and leader.status()
-            if status and len(status["isr"]) == count and status["in_sync_now"] == count:
-                return leader
-            return None
+            if not counted(status):
+                return None
+            in_sync = [self.broker(broker_id) for broker_id in status["isr"]]
+            if not all(b.is_running() and b.is_ready() for b in in_sync):
+                return None
+            again = leader.status()
+            same = counted(again) and (again["epoch"], again["isr"]) == (status["epoch"], status["isr"])
+            learners = again and [f["id"] for f in again["followers"] if f["learner"]]
+            return leader if same and not set(learners) & set(again["isr"]) else None
         return wait_for(condition, lambda: f"{count} replicas in sync\n{self.describe()}", patience_s)
 
     def wait_all_in_sync(self, patience_s=PATIENCE_S):

@@ -55,7 +55,7 @@ class Storm:
     def freeze(self, role, seconds=5.2):
         victim = self.pick(role)
         self.wait_for_acks()
-        epoch = victim.status()["epoch"]
+        epoch = victim.sure_status()["epoch"]
         victim.pause()
         try:
             if role == "leader":

@@ -104,20 +104,20 @@ def test_a_frozen_leader_answers_no_stale_committed_offset(group3):
 def test_a_short_freeze_costs_no_election(group3):
     import time
     leader = group3.wait_leader()
-    epoch = leader.status()["epoch"]
+    epoch = leader.sure_status()["epoch"]
     for _ in range(3):
         leader.pause()
         time.sleep(0.3)  # the length of the fault: below the election timeout and FollowerGoneMs
         leader.resume()
         wait_for(lambda: leader.status() is not None, "the leader answers again")
     group3.wait_all_in_sync()
-    assert group3.wait_leader() is leader and leader.status()["epoch"] == epoch
+    assert group3.wait_leader() is leader and leader.sure_status()["epoch"] == epoch
 
 
 def test_a_frozen_follower_leaves_and_comes_back_without_an_election(group3):
     clients.create_topic(group3.bootstrap, "t")
     leader = group3.wait_leader()
-    epoch = leader.status()["epoch"]
+    epoch = leader.sure_status()["epoch"]
     follower = group3.others(leader)[0]
     follower.pause()
     try:
@@ -126,5 +126,5 @@ def test_a_frozen_follower_leaves_and_comes_back_without_an_election(group3):
     finally:
         follower.resume()
     group3.wait_all_in_sync()
-    assert leader.status()["epoch"] == epoch
-    assert leader.status()["last_isr_change"]["why"] == "caught_up"
+    assert leader.sure_status()["epoch"] == epoch
+    assert leader.sure_status()["last_isr_change"]["why"] == "caught_up"

@@ -25,7 +25,7 @@ def state(group):
 
 
 def manifest_of(group, leader, follower):
-    answer = post(leader, "manifest", {"id": identity(group.brokers, follower, leader), "epoch": leader.status()["epoch"],
+    answer = post(leader, "manifest", {"id": identity(group.brokers, follower, leader), "epoch": leader.sure_status()["epoch"],
                                        "have": None, "after": None}, group.token)
     assert answer.status == 200, answer.body
     return answer.json()
@@ -97,9 +97,9 @@ def stopped_followers(new_group):
     followers = group.others(leader)
     uid = raw_id(next(t["uid"] for t in manifest_of(group, leader, followers[0])["topics"] if t["name"] == "t"))
     good = {
-        "sender": followers[0].id, "receiver": leader.id, "epoch": leader.status()["epoch"],
-        "group_id": raw_id(leader.status()["group"]), "incarnation": raw_id(followers[0].status()["incarnation"]),
-        "to_incarnation": raw_id(leader.status()["incarnation"]), "members": members_hash([1, 2, 3]),
+        "sender": followers[0].id, "receiver": leader.id, "epoch": leader.sure_status()["epoch"],
+        "group_id": raw_id(leader.sure_status()["group"]), "incarnation": raw_id(followers[0].sure_status()["incarnation"]),
+        "to_incarnation": raw_id(leader.sure_status()["incarnation"]), "members": members_hash([1, 2, 3]),
     }
     for follower in followers:
         follower.pause()
