@@ -8,9 +8,6 @@
 #include "base/assert.h"
 #include "base/fnv.h"
 #include "base/memory.h"
-#include "record/batch.h"
-
-#define GROUPS_BATCH_BYTES_MAX 16777216
 
 struct table_group {
     uint8_t *id, *value;
@@ -97,14 +94,13 @@ static void put(struct consumer_group_table *table, struct slice id, struct slic
     table->hash += group->hash;
 }
 
-static enum status apply_record(struct consumer_group_table *table, const struct record *record,
-                                struct error *error)
+enum status consumer_group_table_apply_record(struct consumer_group_table *table,
+                                              const struct record *record, struct error *error)
 {
     struct slice id;
     struct group_record decoded;
-    if (!record->has_key) return STATUS_OK;
     enum status status = group_key_decode(record->key, &id);
-    if (status == STATUS_NOT_FOUND) return STATUS_OK;
+    if (status == STATUS_NOT_FOUND) return status;
     if (status == STATUS_OK && !record->has_value) {
         struct table_group *group = group_find(table, id);
         if (group != NULL) group_drop(table, group);
@@ -117,26 +113,6 @@ static enum status apply_record(struct consumer_group_table *table, const struct
     }
     put(table, id, record->value);
     return STATUS_OK;
-}
-
-enum status consumer_group_table_apply_batch(struct consumer_group_table *table,
-                                             const uint8_t *data, size_t bytes, struct error *error)
-{
-    struct record_iterator iterator;
-    struct record record;
-    enum status status =
-        record_iterator_init(&iterator, data, bytes, GROUPS_BATCH_BYTES_MAX, error);
-    if (status != STATUS_OK) return status;
-    /* A transaction writes offsets only. */
-    if ((iterator.header.attributes & (BATCH_TRANSACTIONAL | BATCH_CONTROL)) == 0) {
-        while ((status = record_iterator_next(&iterator, &record, error)) == STATUS_OK) {
-            status = apply_record(table, &record, error);
-            if (status != STATUS_OK) break;
-        }
-        if (status == STATUS_NOT_FOUND) status = STATUS_OK;
-    }
-    record_iterator_deinit(&iterator);
-    return status;
 }
 
 static void decode(const struct table_group *group, struct group_record *out)

@@ -143,11 +143,8 @@ enum status internal_state_apply_batch(struct internal_state *state, const uint8
     if (state->transactions != NULL) {
         return transaction_table_apply_batch(state->transactions, data, bytes, error);
     }
-    enum status status = offsets_table_apply_batch(state->offsets, data, bytes, error);
-    if (status != STATUS_OK) return status;
-    status = consumer_group_table_apply_batch(state->groups, data, bytes, error);
-    if (status != STATUS_OK) return status;
-    return modern_group_table_apply_batch(state->modern, data, bytes, error);
+    const struct group_tables tables = {state->offsets, state->groups, state->modern};
+    return group_tables_apply_batch(&tables, data, bytes, error);
 }
 
 static enum status apply_pieces(struct internal_state *state, struct error *error)

@@ -6,9 +6,7 @@
 #ifndef MOONMQ_BROKER_INTERNAL_TOPICS_H
 #define MOONMQ_BROKER_INTERNAL_TOPICS_H
 
-#include "broker/consumer_group_table.h"
-#include "broker/modern_group_table.h"
-#include "broker/offsets_table.h"
+#include "broker/group_tables.h"
 #include "broker/partition.h"
 #include "broker/topic_config.h"
 #include "broker/transaction_table.h"

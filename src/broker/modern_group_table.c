@@ -5,9 +5,6 @@
 #include <uthash.h>
 
 #include "base/memory.h"
-#include "record/batch.h"
-
-#define GROUP_BATCH_BYTES_MAX 16777216
 
 struct table_group {
     struct modern_group *group;
@@ -60,14 +57,13 @@ static struct table_group *add(struct modern_group_table *table, struct slice id
     return entry;
 }
 
-static enum status apply_record(struct modern_group_table *table, const struct record *record,
-                                struct error *error)
+enum status modern_group_table_apply_record(struct modern_group_table *table,
+                                            const struct record *record, struct error *error)
 {
     struct modern_record decoded;
-    if (!record->has_key) return STATUS_OK;
     enum status status = modern_record_decode(
         record->key, record->has_value ? record->value : (struct slice){0}, &decoded);
-    if (status == STATUS_NOT_FOUND) return STATUS_OK;
+    if (status == STATUS_NOT_FOUND) return status;
     if (status != STATUS_OK) {
         return error_set(error, status, "consumer group at %lld: %s", (long long)record->offset,
                          status_text(status));
@@ -80,24 +76,6 @@ static enum status apply_record(struct modern_group_table *table, const struct r
     }
     modern_record_deinit(&decoded);
     return STATUS_OK;
-}
-
-enum status modern_group_table_apply_batch(struct modern_group_table *table, const uint8_t *data,
-                                           size_t bytes, struct error *error)
-{
-    struct record_iterator iterator;
-    struct record record;
-    enum status status = record_iterator_init(&iterator, data, bytes, GROUP_BATCH_BYTES_MAX, error);
-    if (status != STATUS_OK) return status;
-    if ((iterator.header.attributes & (BATCH_TRANSACTIONAL | BATCH_CONTROL)) == 0) {
-        while ((status = record_iterator_next(&iterator, &record, error)) == STATUS_OK) {
-            status = apply_record(table, &record, error);
-            if (status != STATUS_OK) break;
-        }
-        if (status == STATUS_NOT_FOUND) status = STATUS_OK;
-    }
-    record_iterator_deinit(&iterator);
-    return status;
 }
 
 const struct modern_group *modern_group_table_find(const struct modern_group_table *table,

@@ -9,9 +9,6 @@
 #include "base/fnv.h"
 #include "base/memory.h"
 #include "broker/pending_offsets.h"
-#include "record/batch.h"
-
-#define OFFSETS_BATCH_BYTES_MAX 16777216
 
 struct group {
     char *id;
@@ -265,36 +262,20 @@ static void erase(struct offsets_table *table, const struct offset_key *key)
     if (group->count == 0) group_free(table, group);
 }
 
-/* Where a batch's records go. */
-struct target {
-    struct offsets_table *table;
-    bool transactional;
-    int64_t producer_id;
-};
-
-static void take(const struct target *target, const struct offset_key *key,
-                 const struct offset_value *value, int64_t record_offset)
-{
-    if (target->transactional) {
-        pending_offsets_put(target->table->pending, target->producer_id, key, value, record_offset);
-    } else {
-        put(target->table, key, value, record_offset);
-    }
-}
-
-static enum status apply_record(const struct target *target, const struct record *record,
-                                struct error *error)
+enum status offsets_table_apply_record(struct offsets_table *table,
+                                       const struct batch_header *header,
+                                       const struct record *record, struct error *error)
 {
     struct offset_key key;
     struct offset_value value;
-    if (!record->has_key) return STATUS_OK;
+    bool transactional = (header->attributes & BATCH_TRANSACTIONAL) != 0;
     enum status status = offset_key_decode(record->key, &key);
-    if (status == STATUS_NOT_FOUND) return STATUS_OK;
+    if (status == STATUS_NOT_FOUND) return status;
     if (status == STATUS_OK && !record->has_value) {
         /* Nobody removes an offset in a transaction. */
-        if (target->transactional) return STATUS_OK;
-        erase(target->table, &key);
-        pending_offsets_forget(target->table->pending, &key);
+        if (transactional) return STATUS_OK;
+        erase(table, &key);
+        pending_offsets_forget(table->pending, &key);
         return STATUS_OK;
     }
     if (status == STATUS_OK) status = offset_value_decode(record->value, &value);
@@ -302,7 +283,11 @@ static enum status apply_record(const struct target *target, const struct record
         return error_set(error, status, "committed offset at %lld: %s", (long long)record->offset,
                          status_text(status));
     }
-    take(target, &key, &value, record->offset);
+    if (transactional) {
+        pending_offsets_put(table->pending, header->producer_id, &key, &value, record->offset);
+    } else {
+        put(table, &key, &value, record->offset);
+    }
     return STATUS_OK;
 }
 
@@ -312,38 +297,7 @@ static void commit_pending(void *context, const struct offset_key *key,
     put(context, key, value, record_offset);
 }
 
-static enum status apply_control(struct offsets_table *table, const uint8_t *data, size_t bytes,
-                                 int64_t producer_id, struct error *error)
+void offsets_table_end_transaction(struct offsets_table *table, int64_t producer_id, bool commit)
 {
-    struct batch_marker marker;
-    enum status status = batch_read_marker(data, bytes, &marker, error);
-    if (status == STATUS_NOT_FOUND) return STATUS_OK;
-    if (status != STATUS_OK) return status;
-    pending_offsets_end(table->pending, producer_id, marker.commit ? commit_pending : NULL, table);
-    return STATUS_OK;
-}
-
-enum status offsets_table_apply_batch(struct offsets_table *table, const uint8_t *data,
-                                      size_t bytes, struct error *error)
-{
-    struct record_iterator iterator;
-    struct record record;
-    struct batch_header header;
-    enum status status = batch_parse(data, bytes, true, &header, error);
-    if (status != STATUS_OK) return status;
-    if ((header.attributes & BATCH_CONTROL) != 0) {
-        return apply_control(table, data, bytes, header.producer_id, error);
-    }
-    status = record_iterator_init(&iterator, data, bytes, OFFSETS_BATCH_BYTES_MAX, error);
-    if (status != STATUS_OK) return status;
-    const struct target target = {.table = table,
-                                  .transactional = (header.attributes & BATCH_TRANSACTIONAL) != 0,
-                                  .producer_id = header.producer_id};
-    while ((status = record_iterator_next(&iterator, &record, error)) == STATUS_OK) {
-        status = apply_record(&target, &record, error);
-        if (status != STATUS_OK) break;
-    }
-    if (status == STATUS_NOT_FOUND) status = STATUS_OK;
-    record_iterator_deinit(&iterator);
-    return status;
+    pending_offsets_end(table->pending, producer_id, commit ? commit_pending : NULL, table);
 }

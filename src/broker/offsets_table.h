@@ -1,15 +1,16 @@
 /* offsets_table.h: the committed offsets that one partition of `__consumer_offsets` holds. Pure.
  *
- * Derived from the log's batches alone, in order. What was committed inside a transaction is
- * pending until the marker of its producer; then, of it and of a plain commit, the one whose record
- * lies further on counts: compaction keeps that one, too (T35). Groups are found by hash; the
- * offsets of one are kept ascending by (topic, partition), so that what is listed has one order
- * everywhere. The hash of the whole is kept up to date with each change and does not depend on the
- * order of changes (I24).                   */
+ * Derived from the log's records alone, in order (group_tables.h). What was committed inside a
+ * transaction is pending until the marker of its producer; then, of it and of a plain commit, the
+ * one whose record lies further on counts: compaction keeps that one, too (T35). Groups are found
+ * by hash; the offsets of one are kept ascending by (topic, partition), so that what is listed has
+ * one order everywhere. The hash of the whole is kept up to date with each change and does not
+ * depend on the order of changes (I24).                   */
 #ifndef MOONMQ_BROKER_OFFSETS_TABLE_H
 #define MOONMQ_BROKER_OFFSETS_TABLE_H
 
 #include "broker/offsets_records.h"
+#include "record/batch.h"
 
 struct offsets_table;
 
@@ -36,12 +37,15 @@ struct offset_group {
 struct offsets_table *offsets_table_new(void);
 void offsets_table_free(struct offsets_table *table); /* NULL is allowed */
 void offsets_table_clear(struct offsets_table *table);
-/* Takes in a committed batch, its base offset filled in. Records of other types are skipped.
- * STATUS_CORRUPT, or UNSUPPORTED: written by
- * a later version. */
+/* Takes in a record, which has a key, of a committed batch; in a transaction it is pending.
+ * STATUS_NOT_FOUND: one of another type. STATUS_CORRUPT, or UNSUPPORTED: written by a later
+ * version. */
 STATUS_MUST_CHECK
-enum status offsets_table_apply_batch(struct offsets_table *table, const uint8_t *data,
-                                      size_t bytes, struct error *error);
+enum status offsets_table_apply_record(struct offsets_table *table,
+                                       const struct batch_header *header,
+                                       const struct record *record, struct error *error);
+/* What the producer's transaction left pending counts, or is forgotten. */
+void offsets_table_end_transaction(struct offsets_table *table, int64_t producer_id, bool commit);
 /* NULL: none committed. */
 const struct offset_entry *offsets_table_find(const struct offsets_table *table, struct slice group,
                                               struct slice topic, int32_t partition);

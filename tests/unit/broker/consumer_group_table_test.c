@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "broker/consumer_group_table.h"
+#include "broker/group_tables.h"
 #include "record/batch.h"
 
 static struct slice text(const char *characters)
@@ -24,7 +24,8 @@ static enum status apply_bytes(struct consumer_group_table *table, struct slice 
     batch_builder_add(&builder, 1, key, value, 0, (struct slice){0});
     const struct batch_build_options options = BATCH_BUILD_PLAIN;
     assert_int_equal(batch_builder_finish(&builder, &options, &batch, &error), STATUS_OK);
-    enum status status = consumer_group_table_apply_batch(table, batch.data, batch.bytes, &error);
+    enum status status = group_tables_apply_batch(&(struct group_tables){.groups = table},
+                                                  batch.data, batch.bytes, &error);
     buffer_deinit(&batch);
     batch_builder_deinit(&builder);
     return status;
@@ -133,6 +134,74 @@ static void every_group_is_walked(void **state)
     assert_int_equal(groups, 0);
 }
 
+/* Of g: no classic group any more, a new one, an offset; and a key of a type nobody knows. */
+static enum status apply_of_each_kind(const struct group_tables *tables,
+                                      const struct batch_build_options *options)
+{
+    struct batch_builder builder;
+    struct buffer batch, key, value;
+    struct error error;
+    batch_builder_init(&builder);
+    buffer_init(&batch, 0);
+    buffer_init(&key, 0);
+    buffer_init(&value, 0);
+    group_key_encode(&key, text("g"));
+    batch_builder_add(&builder, 1, buffer_slice(&key), (struct slice){0}, 0, (struct slice){0});
+    buffer_clear(&key);
+    const struct modern_record record = {
+        .type = MODERN_RECORD_GROUP, .group = text("g"), .epoch = 5};
+    modern_record_encode_key(&key, &record);
+    modern_record_encode_value(&value, &record);
+    batch_builder_add(&builder, 1, buffer_slice(&key), buffer_slice(&value), 0, (struct slice){0});
+    buffer_clear(&key);
+    buffer_clear(&value);
+    offset_key_encode(&key, &(struct offset_key){text("g"), text("t"), 0});
+    offset_value_encode(&value, &(struct offset_value){3, 1, text(""), 9});
+    batch_builder_add(&builder, 1, buffer_slice(&key), buffer_slice(&value), 0, (struct slice){0});
+    batch_builder_add(&builder, 1, (struct slice){(const uint8_t *)"\0\143g", 3}, text("?"), 0,
+                      (struct slice){0});
+    assert_int_equal(batch_builder_finish(&builder, options, &batch, &error), STATUS_OK);
+    enum status status = group_tables_apply_batch(tables, batch.data, batch.bytes, &error);
+    batch_builder_deinit(&builder);
+    buffer_deinit(&batch);
+    buffer_deinit(&key);
+    buffer_deinit(&value);
+    return status;
+}
+
+static void a_record_goes_to_the_table_that_its_key_names(void **state)
+{
+    const struct batch_build_options options = BATCH_BUILD_PLAIN;
+    const struct group_tables tables = {offsets_table_new(), *state, modern_group_table_new()};
+    struct group_record record;
+    apply(*state, "g", 1);
+    assert_int_equal(apply_of_each_kind(&tables, &options), STATUS_OK);
+    assert_false(consumer_group_table_find(*state, text("g"), &record));
+    assert_non_null(modern_group_table_find(tables.modern, text("g")));
+    assert_int_equal(offsets_table_find(tables.offsets, text("g"), text("t"), 0)->offset, 3);
+    offsets_table_free(tables.offsets);
+    modern_group_table_free(tables.modern);
+}
+
+static void in_a_transaction_offsets_alone_count(void **state)
+{
+    struct batch_build_options options = BATCH_BUILD_PLAIN;
+    const struct group_tables tables = {offsets_table_new(), *state, modern_group_table_new()};
+    const struct offset_key key = {text("g"), text("t"), 0};
+    struct group_record record;
+    options.transactional = true;
+    options.producer_id = 7;
+    options.producer_epoch = 0;
+    apply(*state, "g", 1);
+    assert_int_equal(apply_of_each_kind(&tables, &options), STATUS_OK);
+    assert_true(consumer_group_table_find(*state, text("g"), &record));
+    assert_null(modern_group_table_find(tables.modern, text("g")));
+    assert_null(offsets_table_find(tables.offsets, text("g"), text("t"), 0));
+    assert_true(offsets_table_is_pending(tables.offsets, &key));
+    offsets_table_free(tables.offsets);
+    modern_group_table_free(tables.modern);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void)
 {
@@ -143,6 +212,8 @@ int main(void)
         TEST(other_records_are_skipped),
         TEST(a_record_that_cannot_be_read_is_an_error),
         TEST(every_group_is_walked),
+        TEST(a_record_goes_to_the_table_that_its_key_names),
+        TEST(in_a_transaction_offsets_alone_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/slice.h"
+#include "broker/group_tables.h"
 #include "broker/modern_group.h"
-#include "broker/modern_group_table.h"
 #include "record/batch.h"
 
 #define RIG_TOPICS_MAX 8
@@ -124,7 +124,8 @@ static void rig_commit(struct rig *rig)
         batch_builder_add(&builder, 1, key, value, 0, (struct slice){0});
     }
     assert_int_equal(batch_builder_finish(&builder, &options, &batch, &error), STATUS_OK);
-    assert_int_equal(modern_group_table_apply_batch(rig->table, batch.data, batch.bytes, &error),
+    assert_int_equal(group_tables_apply_batch(&(struct group_tables){.modern = rig->table},
+                                              batch.data, batch.bytes, &error),
                      STATUS_OK);
     batch_builder_deinit(&builder);
     buffer_deinit(&batch);

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "broker/offsets_table.h"
+#include "broker/group_tables.h"
 #include "record/batch.h"
 
 static struct slice text(const char *characters)
@@ -40,7 +40,9 @@ static void apply_as(struct offsets_table *table, const char *group, const char 
     options.transactional = from.producer_id > 0;
     if (options.transactional) options.producer_id = from.producer_id, options.producer_epoch = 0;
     assert_int_equal(batch_builder_finish(&builder, &options, &batch, &error), STATUS_OK);
-    assert_int_equal(offsets_table_apply_batch(table, batch.data, batch.bytes, &error), STATUS_OK);
+    assert_int_equal(group_tables_apply_batch(&(struct group_tables){.offsets = table}, batch.data,
+                                              batch.bytes, &error),
+                     STATUS_OK);
     buffer_deinit(&key);
     buffer_deinit(&value);
     buffer_deinit(&batch);
@@ -54,7 +56,9 @@ static void end(struct offsets_table *table, int64_t producer_id, bool commit)
     buffer_init(&batch, 0);
     batch_build_marker(&batch, producer_id, 0, commit, 1, 5, 1);
     batch_set_base_offset(batch.data, log_end++);
-    assert_int_equal(offsets_table_apply_batch(table, batch.data, batch.bytes, &error), STATUS_OK);
+    assert_int_equal(group_tables_apply_batch(&(struct group_tables){.offsets = table}, batch.data,
+                                              batch.bytes, &error),
+                     STATUS_OK);
     buffer_deinit(&batch);
 }
 
@@ -265,7 +269,8 @@ static void a_record_that_contradicts_itself_is_an_error(void **state)
                       (struct slice){0});
     const struct batch_build_options options = BATCH_BUILD_PLAIN;
     assert_int_equal(batch_builder_finish(&builder, &options, &batch, &error), STATUS_OK);
-    assert_int_equal(offsets_table_apply_batch(table, batch.data, batch.bytes, &error),
+    assert_int_equal(group_tables_apply_batch(&(struct group_tables){.offsets = table}, batch.data,
+                                              batch.bytes, &error),
                      STATUS_CORRUPT);
     buffer_deinit(&batch);
     batch_builder_deinit(&builder);

@@ -1,5 +1,5 @@
 #include "broker/group_coordinator.h"
-#include "broker/offsets_table.h"
+#include "broker/group_tables.h"
 #include "broker/partition_state.h"
 #include "lib/broker_rig.h"
 
@@ -399,7 +399,9 @@ static void fill_table(struct offsets_table *table, uint32_t first, uint32_t cou
         buffer_deinit(&value);
     }
     assert_int_equal(batch_builder_finish(&builder, &options, &batch, &error), STATUS_OK);
-    assert_int_equal(offsets_table_apply_batch(table, batch.data, batch.bytes, &error), STATUS_OK);
+    assert_int_equal(group_tables_apply_batch(&(struct group_tables){.offsets = table}, batch.data,
+                                              batch.bytes, &error),
+                     STATUS_OK);
     batch_builder_deinit(&builder);
     buffer_deinit(&batch);
 }
