@@ -69,6 +69,7 @@ void native_connection_free(struct native_connection *connection)
     native_push_end(connection);
     native_membership_free(connection->membership);
     native_session_free(connection->session);
+    native_scram_free(connection->scram);
     ordered_topics_free(&connection->ordered);
     native_transaction_close(connection);
     native_producer_free(&connection->producer);

@@ -106,20 +106,20 @@ void native_goodbye(struct native_request *request, const union wire_message *me
 
 /* ---- AUTH ---- */
 
-static void log_in(struct native_request *request)
+void native_log_in(struct native_request *request, const struct wire_auth_ok *answer)
 {
     request->native->stats.auth_success++;
     native_connection_set_state(request->connection, NATIVE_AUTHENTICATED);
-    native_answer(request, WIRE_AUTH_OK, NULL);
+    native_answer(request, WIRE_AUTH_OK, answer);
 }
 
-static void refuse_login(struct native_request *request, const char *why)
+void native_refuse_login(struct native_request *request, const char *why)
 {
     request->native->stats.auth_failures++;
     native_fail_and_close(request, WIRE_CODE_AUTH_FAILED, NATIVE_CLOSE_AUTH_FAILED, "%s", why);
 }
 
-static const struct native_login *find_login(const struct native *native, struct slice user)
+const struct native_login *native_find_login(const struct native *native, struct slice user)
 {
     for (size_t i = 0; i < native->user_count; i++) {
         const struct native_login *login = &native->users[i];
@@ -159,9 +159,9 @@ static void finish_hash(struct job *job)
     if (!native_request_wanted(request)) {
         native_finish(request);
     } else if (matches) {
-        log_in(request);
+        native_log_in(request, NULL);
     } else {
-        refuse_login(request, "wrong user or password");
+        native_refuse_login(request, "wrong user or password");
     }
 }
 
@@ -172,7 +172,7 @@ static void check_on_worker(struct native_request *request, const struct native_
     struct hash_job *hash = NULL;
     if (native->hashes_running < HASHES_MAX) hash = calloc(1, sizeof(*hash) + password.bytes);
     if (hash == NULL) {
-        refuse_login(request, "too many logins at once; try again");
+        native_refuse_login(request, "too many logins at once; try again");
         return;
     }
     *hash = (struct hash_job){
@@ -192,17 +192,17 @@ void native_auth(struct native_request *request, const union wire_message *messa
     const struct wire_auth *auth = &message->auth;
     struct native *native = request->native;
     if (native_is_open(native)) {
-        log_in(request);
+        native_log_in(request, NULL);
         return;
     }
-    const struct native_login *login = find_login(native, auth->user);
+    const struct native_login *login = native_find_login(native, auth->user);
     bool known = login != NULL;
     if (!known) login = &native->users[0];
     if (native_login_is_slow(login)) {
         check_on_worker(request, login, known, auth->password);
     } else if (native_login_check(login, auth->password) && known) {
-        log_in(request);
+        native_log_in(request, NULL);
     } else {
-        refuse_login(request, "wrong user or password");
+        native_refuse_login(request, "wrong user or password");
     }
 }

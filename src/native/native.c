@@ -99,8 +99,12 @@ static enum status copy_users(struct native *native, const struct native_user *u
     for (size_t i = 0; i < user_count; i++) {
         enum status status = native_login_init(&native->users[i], &users[i], error);
         if (status != STATUS_OK) return status;
+        uint8_t salt[PASSWORD_SALT_BYTES];
+        random_bytes(&native->partitioner.random, salt, sizeof(salt));
+        native_login_salt(&native->users[i], salt);
         native->user_count++;
     }
+    random_bytes(&native->partitioner.random, native->decoy, sizeof(native->decoy));
     return STATUS_OK;
 }
 

@@ -14,6 +14,8 @@
 #include "native/sequences.h"
 #include "native/transaction.h"
 
+struct native_scram;
+
 struct native {
     struct broker *broker;
     struct loop *loop;
@@ -21,6 +23,7 @@ struct native {
     struct native_login *users;
     size_t user_count; /* 0: an open broker */
     uint32_t hashes_running;
+    uint8_t decoy[SHA256_BYTES]; /* makes the salts of users there are none of */
     struct partitioner partitioner;
     struct attempts attempts; /* records that were given back */
     struct native_connection *connections;
@@ -36,6 +39,7 @@ struct native_connection {
     char *peer_host;
     enum native_state state;
     bool is_operator;               /* HELLO said so: may ask any replica for its status */
+    struct native_scram *scram;     /* login_scram.c; NULL: no exchange is under way */
     struct native_session *session; /* fetch_session.c; NULL: nothing was fetched for a group */
     struct native_request *push;    /* push.c; NULL: not subscribed */
     struct native_membership *membership; /* membership.c; NULL: no JOIN_GROUP, or left again */
@@ -96,6 +100,16 @@ void native_liveness_rearm(struct native_connection *connection);
 struct wire_id native_send_heartbeat(struct native_connection *connection);
 /* liveness.c: the broker's own work ended: its time is not the client's. */
 void native_liveness_answered(struct native_connection *connection);
+
+/* login.c */
+/* NULL: there is no such user. */
+const struct native_login *native_find_login(const struct native *native, struct slice user);
+/* `answer` may be NULL. */
+void native_log_in(struct native_request *request, const struct wire_auth_ok *answer);
+/* 4, and the connection closes. */
+void native_refuse_login(struct native_request *request, const char *why);
+/* login_scram.c; NULL is allowed */
+void native_scram_free(struct native_scram *scram);
 
 /* request.c */
 struct native_request *native_request_new(struct native_connection *connection, uint8_t opcode,

@@ -13,8 +13,9 @@ static const struct native_operation operations[WIRE_TRANSFER + 1] = {
     [WIRE_GOODBYE] = {native_goodbye, ANY, .anywhere = true},
     [WIRE_HEARTBEAT_REQ] = {.states = ANY},
     [WIRE_HEARTBEAT_RESP] = {.states = ANY},
-    [WIRE_AUTH_SCRAM] = {.states = NATIVE_GREETED, .anywhere = true},
-    [WIRE_AUTH_SCRAM_FINAL] = {.states = NATIVE_GREETED, .anywhere = true},
+    [WIRE_AUTH_SCRAM] = {native_auth_scram, NATIVE_GREETED, .anywhere = true, .handshake = true},
+    [WIRE_AUTH_SCRAM_FINAL] = {native_auth_scram_final, NATIVE_GREETED, .anywhere = true,
+                               .handshake = true},
 
     [WIRE_PRODUCE] = {native_produce, NATIVE_AUTHENTICATED, .produces = true},
     [WIRE_PRODUCE_BATCH] = {native_produce_batch, NATIVE_AUTHENTICATED, .produces = true},

@@ -12,6 +12,9 @@ NATIVE_OPERATION(native_hello);
 NATIVE_OPERATION(native_identify_client);
 NATIVE_OPERATION(native_auth);
 NATIVE_OPERATION(native_goodbye);
+/* login_scram.c */
+NATIVE_OPERATION(native_auth_scram);
+NATIVE_OPERATION(native_auth_scram_final);
 /* produce.c */
 NATIVE_OPERATION(native_produce);
 NATIVE_OPERATION(native_produce_batch);

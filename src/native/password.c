@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
 
 #include "base/constant_time.h"
 #include "base/hex.h"
 #include "base/sha256.h"
+
+/* Of a password that is given as it is: whoever reads its proof may read it, too. */
+#define PLAIN_ITERATIONS 4096
 
 /* ---- reading stored hashes ---- */
 
@@ -61,18 +63,27 @@ static bool parse_pbkdf2(struct native_login *login, const char *hash)
            next_hex(&hash, login->key, sizeof(login->key), &login->key_bytes) && hash == NULL;
 }
 
-/* The server key proves the broker to the client and is of no use here; its shape is checked. */
 static bool parse_scram(struct native_login *login, const char *hash)
 {
-    uint8_t server_key[SHA256_BYTES];
     size_t server_key_bytes;
     login->kind = PASSWORD_SCRAM;
     return next_word(&hash, "scram-sha-256") && next_iterations(&hash, &login->iterations) &&
            next_hex(&hash, login->salt, sizeof(login->salt), &login->salt_bytes) &&
            next_hex(&hash, login->key, SHA256_BYTES, &login->key_bytes) &&
            login->key_bytes == SHA256_BYTES &&
-           next_hex(&hash, server_key, sizeof(server_key), &server_key_bytes) &&
+           next_hex(&hash, login->server_key, SHA256_BYTES, &server_key_bytes) &&
            server_key_bytes == SHA256_BYTES && hash == NULL;
+}
+
+static void take_scram(struct native_login *login)
+{
+    login->has_scram = login->key_bytes >= SHA256_BYTES;
+    if (login->kind == PASSWORD_SCRAM) {
+        memcpy(login->stored_key, login->key, SHA256_BYTES);
+    } else if (login->has_scram) {
+        /* A longer key begins with the one of this length. */
+        scram_derive(login->key, login->stored_key, login->server_key);
+    }
 }
 
 enum status native_login_init(struct native_login *login, const struct native_user *user,
@@ -93,6 +104,7 @@ enum status native_login_init(struct native_login *login, const struct native_us
                          "(`moonmq hash` makes one)",
                          user->name);
     }
+    if (user->password_hash != NULL) take_scram(login);
     login->user = strdup(user->name);
     if (user->password != NULL) {
         login->kind = PASSWORD_PLAIN;
@@ -126,22 +138,13 @@ static bool derive(const struct native_login *login, struct slice password, uint
                              (int)key_bytes, key) == 1;
 }
 
-/* RFC 5802: StoredKey = H(HMAC(SaltedPassword, "Client Key")). */
 static bool check_scram(const struct native_login *login, struct slice password)
 {
-    static const char client_key_name[] = "Client Key";
-    uint8_t salted[SHA256_BYTES], client_key[SHA256_BYTES], stored_key[SHA256_BYTES];
-    unsigned client_key_bytes = sizeof(client_key);
+    uint8_t salted[SHA256_BYTES], stored_key[SHA256_BYTES], server_key[SHA256_BYTES];
     if (!derive(login, password, salted, sizeof(salted))) return false;
-    if (HMAC(EVP_sha256(), salted, sizeof(salted), (const uint8_t *)client_key_name,
-             sizeof(client_key_name) - 1, client_key, &client_key_bytes) == NULL) {
-        return false;
-    }
-    sha256(client_key, sizeof(client_key), stored_key);
-    bool matches = constant_time_equal(login->key, login->key_bytes, stored_key, SHA256_BYTES);
+    scram_derive(salted, stored_key, server_key);
     explicit_bzero(salted, sizeof(salted));
-    explicit_bzero(client_key, sizeof(client_key));
-    return matches;
+    return constant_time_equal(login->key, login->key_bytes, stored_key, SHA256_BYTES);
 }
 
 bool native_login_check(const struct native_login *login, struct slice password)
@@ -156,4 +159,29 @@ bool native_login_check(const struct native_login *login, struct slice password)
                    constant_time_equal(login->key, login->key_bytes, key, login->key_bytes);
     explicit_bzero(key, sizeof(key));
     return matches;
+}
+
+/* ---- for SCRAM ---- */
+
+void native_login_salt(struct native_login *login, const uint8_t salt[PASSWORD_SALT_BYTES])
+{
+    uint8_t salted[SHA256_BYTES];
+    if (login->kind != PASSWORD_PLAIN) return;
+    memcpy(login->salt, salt, PASSWORD_SALT_BYTES);
+    login->salt_bytes = PASSWORD_SALT_BYTES;
+    login->iterations = PLAIN_ITERATIONS;
+    struct slice password = {(const uint8_t *)login->plain, strlen(login->plain)};
+    login->has_scram = derive(login, password, salted, sizeof(salted));
+    scram_derive(salted, login->stored_key, login->server_key);
+    explicit_bzero(salted, sizeof(salted));
+}
+
+bool native_login_secret(const struct native_login *login, struct scram_secret *out)
+{
+    if (!login->has_scram) return false;
+    *out = (struct scram_secret){
+        .salt = login->salt, .salt_bytes = login->salt_bytes, .iterations = login->iterations};
+    memcpy(out->stored_key, login->stored_key, SHA256_BYTES);
+    memcpy(out->server_key, login->server_key, SHA256_BYTES);
+    return true;
 }

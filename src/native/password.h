@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/status.h"
 #include "native/native.h"
+#include "native/scram.h"
 
 #define PASSWORD_KEY_BYTES_MAX  64
 #define PASSWORD_SALT_BYTES_MAX 64
@@ -30,6 +31,9 @@ struct native_login {
     /* PBKDF2: the derived key. SCRAM: the stored key. */
     uint8_t key[PASSWORD_KEY_BYTES_MAX];
     size_t key_bytes;
+    /* What SCRAM asks for, whatever is stored; false: the derived key is too short for it. */
+    bool has_scram;
+    uint8_t stored_key[SHA256_BYTES], server_key[SHA256_BYTES];
 };
 
 /* STATUS_INVALID: no name, none or both of password and hash, or a hash that cannot be read. */
@@ -37,6 +41,11 @@ STATUS_MUST_CHECK
 enum status native_login_init(struct native_login *login, const struct native_user *user,
                               struct error *error);
 void native_login_deinit(struct native_login *login);
+/* A plain password has no salt of its own: it gets this one. Takes a few ms. */
+#define PASSWORD_SALT_BYTES 16
+void native_login_salt(struct native_login *login, const uint8_t salt[PASSWORD_SALT_BYTES]);
+/* False: this user cannot log in by SCRAM. Borrows the salt from `login`. */
+bool native_login_secret(const struct native_login *login, struct scram_secret *out);
 /* Does it take long enough to need a worker? */
 bool native_login_is_slow(const struct native_login *login);
 bool native_login_check(const struct native_login *login, struct slice password);
