@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define RECORDS_MAX 500 /* of one transaction */
+
 static const char *group_name = "copy";
 
 /* Where to go on; 0 for a group that is new. */
@@ -30,12 +32,15 @@ static int find_position(struct moonmq_client *client, const char *topic, int64_
 static int copy_records(struct moonmq_client *client, char **argv,
                         const struct moonmq_records *records, struct moonmq_error *error)
 {
-    int code = moonmq_begin_transaction(client, error);
-    for (size_t i = 0; i < records->count && code == MOONMQ_OK; i++) {
+    struct moonmq_message messages[RECORDS_MAX];
+    for (size_t i = 0; i < records->count; i++) {
         const struct moonmq_record *record = &records->records[i];
-        struct moonmq_message message = {record->key, record->key_bytes, record->value,
-                                         record->value_bytes};
-        code = moonmq_produce(client, argv[2], &message, NULL, error);
+        messages[i] = (struct moonmq_message){record->key, record->key_bytes, record->value,
+                                              record->value_bytes};
+    }
+    int code = moonmq_begin_transaction(client, error);
+    if (code == MOONMQ_OK) {
+        code = moonmq_produce_batch(client, argv[2], messages, records->count, NULL, NULL, error);
     }
     struct moonmq_group_offset worked = {argv[1], 0, records->positions[0].next_offset};
     if (code == MOONMQ_OK) {
@@ -57,7 +62,7 @@ static int run(struct moonmq_client *client, char **argv, struct moonmq_error *e
         struct moonmq_fetch fetch = {.topic = argv[1],
                                      .positions = &from,
                                      .position_count = 1,
-                                     .records_max = 100,
+                                     .records_max = RECORDS_MAX,
                                      .read_committed = true};
         struct moonmq_records *records;
         code = moonmq_fetch(client, &fetch, &records, error);

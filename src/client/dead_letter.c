@@ -2,10 +2,7 @@
  * (native-protocol.md 4.10). */
 #include <string.h>
 
-#include "base/reader.h"
 #include "client/client.h"
-
-#define ENVELOPE_VERSION 1
 
 static int take_nack(void *context, const struct wire_frame *frame, struct moonmq_error *error)
 {
@@ -49,34 +46,28 @@ int moonmq_nack(struct moonmq_client *client, const char *topic, int32_t partiti
 
 /* ---- envelopes ---- */
 
-static struct moonmq_bytes read_bytes(struct reader *reader)
+static struct moonmq_bytes bytes_of(struct slice slice)
 {
-    struct slice bytes = reader_bytes(reader, reader_u32(reader));
-    return (struct moonmq_bytes){bytes.data, bytes.bytes};
+    return (struct moonmq_bytes){slice.data, slice.bytes};
 }
 
 int moonmq_decode_dead_letter(const void *value, size_t value_bytes,
                               struct moonmq_dead_letter *letter, struct moonmq_error *error)
 {
-    struct reader reader;
-    reader_init(&reader, value, value_bytes);
-    uint8_t version = reader_u8(&reader);
-    if (reader_failed(&reader) || version != ENVELOPE_VERSION) {
-        return client_fail(error, MOONMQ_PROTOCOL_ERROR, "not a dead letter of version %d",
-                           ENVELOPE_VERSION);
+    struct wire_dead_letter decoded;
+    struct error why;
+    if (wire_decode_dead_letter((struct slice){value, value_bytes}, &decoded, &why) != STATUS_OK) {
+        return client_fail(error, MOONMQ_PROTOCOL_ERROR, "not a dead letter: %s", why.text);
     }
-    letter->topic = read_bytes(&reader);
-    uint32_t partition = reader_u32(&reader);
-    letter->partition = (int32_t)partition - 1;
-    letter->offset = (int64_t)reader_u64(&reader);
-    letter->timestamp_ms = (int64_t)reader_u64(&reader);
-    letter->group = read_bytes(&reader);
-    letter->attempts = reader_u16(&reader);
-    letter->reason = read_bytes(&reader);
-    letter->value = read_bytes(&reader);
-    bool good = !reader_failed(&reader) && partition >= 1 && partition <= INT32_MAX &&
-                letter->offset >= 0 && letter->timestamp_ms >= 0;
-    if (good) return MOONMQ_OK;
-    return client_fail(error, MOONMQ_PROTOCOL_ERROR, "a dead letter of %zu bytes makes no sense",
-                       value_bytes);
+    *letter = (struct moonmq_dead_letter){
+        .topic = bytes_of(decoded.topic),
+        .partition = decoded.partition,
+        .offset = decoded.offset,
+        .timestamp_ms = decoded.timestamp_ms,
+        .group = bytes_of(decoded.group),
+        .attempts = decoded.attempts,
+        .reason = bytes_of(decoded.reason),
+        .value = bytes_of(decoded.value),
+    };
+    return MOONMQ_OK;
 }

@@ -1,9 +1,10 @@
 /* library_load.c: a program that uses libmoonmq hard; library_test.py compiles and runs it.
  *
- *     library_load produce TOPIC COUNT STEPS KEYS HOST…
+ *     library_load produce TOPIC COUNT STEPS KEYS PLACES HOST…
  *
- * Appends the numbers 0 .. COUNT - 1 asynchronously, each once; after each of STEPS equal parts it
- * says so and waits for a line. KEYS 0: without keys. Offsets of a partition must ascend.
+ * Appends the numbers 0 .. COUNT - 1 asynchronously, each once; between STEPS equal parts it says
+ * so and waits for a line. Every other one has one of KEYS keys. At the end the file PLACES has a
+ * line for each: where it was acknowledged to be.
  *
  *     library_load connect COUNT HOST…
  *
@@ -16,10 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PARTITIONS_MAX 64
-
 static long acknowledged;
-static int64_t last_offsets[PARTITIONS_MAX];
 
 static void die(const char *what, const char *text)
 {
@@ -47,12 +45,20 @@ static struct moonmq_client *connect_to(struct moonmq_options *options, char **h
 
 static void take_delivery(void *context, const struct moonmq_delivery *delivery)
 {
-    (void)context;
+    struct moonmq_ack *place = context;
     if (delivery->code != MOONMQ_OK) die("delivery", delivery->text);
-    int64_t *last = &last_offsets[delivery->ack.partition % PARTITIONS_MAX];
-    if (delivery->ack.offset <= *last) die("delivery", "an offset that does not ascend");
-    *last = delivery->ack.offset;
+    if (place->partition >= 0) die("delivery", "told twice");
+    *place = delivery->ack;
     acknowledged++;
+}
+
+static void write_places(const char *path, const struct moonmq_ack *places, long count)
+{
+    FILE *file = fopen(path, "w");
+    if (file == NULL) die("open", path);
+    for (long i = 0; i < count; i++)
+        fprintf(file, "%d %lld\n", places[i].partition, (long long)places[i].offset);
+    if (fclose(file) != 0) die("write", path);
 }
 
 /* Nobody reads the line before the other side has killed a broker, say: the client is polled. */
@@ -68,30 +74,40 @@ static void wait_for_line(struct moonmq_client *client, long at)
     if (read(STDIN_FILENO, line, sizeof(line)) <= 0) exit(1);
 }
 
+static void append(struct moonmq_client *client, const char *topic, long keys, long number,
+                   struct moonmq_ack *place)
+{
+    struct moonmq_error error;
+    char key[32] = "", value[32];
+    if (number % 2 == 0) snprintf(key, sizeof(key), "k%ld", number / 2 % keys);
+    snprintf(value, sizeof(value), "%ld", number);
+    struct moonmq_message message = {key, strlen(key), value, strlen(value)};
+    *place = (struct moonmq_ack){-1, -1};
+    check(moonmq_produce_async(client, topic, &message, take_delivery, place, &error), "produce",
+          &error);
+}
+
 static int produce(int argc, char **argv)
 {
-    if (argc < 7) return 2;
-    const char *topic = argv[2];
+    if (argc < 8) return 2;
     long count = atol(argv[3]), steps = atol(argv[4]), keys = atol(argv[5]);
     struct moonmq_error error;
     struct moonmq_options options = MOONMQ_OPTIONS_DEFAULT;
     options.reconnect_ms_max = 60000;
     options.request_timeout_ms = 60000;
     options.idempotent = true;
-    struct moonmq_client *client = connect_to(&options, argv + 6, argc - 6);
-    for (int i = 0; i < PARTITIONS_MAX; i++)
-        last_offsets[i] = -1;
-    for (long i = 0; i < count; i++) {
-        char key[32] = "", value[32];
-        if (keys > 0) snprintf(key, sizeof(key), "k%ld", i % keys);
-        snprintf(value, sizeof(value), "%ld", i);
-        struct moonmq_message message = {key, strlen(key), value, strlen(value)};
-        check(moonmq_produce_async(client, topic, &message, take_delivery, NULL, &error), "produce",
-              &error);
-        if ((i + 1) % (count / steps) == 0 && i + 1 < count) wait_for_line(client, i + 1);
+    struct moonmq_client *client = connect_to(&options, argv + 7, argc - 7);
+    struct moonmq_ack *places = calloc((size_t)count, sizeof(*places));
+    if (places == NULL) die("produce", "no memory");
+    for (long step = 0, i = 0; step < steps; step++) {
+        if (step > 0) wait_for_line(client, i);
+        for (; i < count * (step + 1) / steps; i++)
+            append(client, argv[2], keys, i, &places[i]);
     }
     check(moonmq_flush(client, 60000, &error), "flush", &error);
     moonmq_client_free(client);
+    write_places(argv[6], places, count);
+    free(places);
     printf("acknowledged %ld\n", acknowledged);
     return acknowledged == count ? 0 : 1;
 }

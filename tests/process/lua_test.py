@@ -10,6 +10,7 @@ from client_package import Package
 from group import ROOT
 
 LUA = shutil.which("lua5.4")
+LUAJIT = shutil.which("luajit")
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +26,27 @@ def lua(tmp_path_factory):
         path.write_text(script)
         done = subprocess.run([LUA, str(path), *hosts], capture_output=True, text=True, timeout=timeout_s, check=False,
                               env={"LUA_CPATH": f"{module.parent}/?.so"})
+        assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def luajit(tmp_path):
+    """The same with LuaJIT, built as LuaRocks would: against an installed library."""
+    has_headers = LUAJIT and subprocess.run(["pkg-config", "--exists", "luajit"], check=False).returncode == 0
+    if not has_headers:
+        pytest.skip("needs luajit")
+    package = Package(tmp_path)
+    flags = subprocess.run(["pkg-config", "--cflags", "luajit"], check=True, capture_output=True, text=True).stdout
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-o",
+                    str(tmp_path / "moonmq.so"), str(ROOT / "bindings/lua/moonmq.c"), *flags.split(),
+                    *package.flags("--cflags", "--libs"), f"-Wl,-rpath,{package.library_directory}"], check=True)
+
+    def run(path, *hosts):
+        done = subprocess.run([LUAJIT, str(path), *hosts], capture_output=True, text=True, timeout=60, check=False,
+                              env={"LUA_CPATH": f"{tmp_path}/?.so"})
         assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
@@ -143,6 +165,35 @@ same(select(2, g:next_record(0.05)), "timeout")
 """, *hosts_of(group3))
 
 
+def test_a_record_given_back_too_often_becomes_a_dead_letter(lua, group3):
+    """In between it comes again, and what was read behind it, too: by fetch and by subscription."""
+    group3.wait_all_in_sync()
+    lua(SETUP + """
+assert(c:create_topic("bad", 1))
+assert(c:produce_batch("bad", { { "k", "a" }, { "k", "b" }, { "k", "c" } }))
+assert(c:subscribe("bad", "pickers"))
+local seen = {}
+for attempt = 1, 3 do
+    local record = assert(c:next_record(10))
+    while record.value ~= "b" do
+        seen[#seen + 1] = record.value
+        record = assert(c:next_record(10))
+    end
+    local nacked = assert(c:nack("bad", record.partition, record.offset, "it is b"))
+    same(nacked.attempts, attempt)
+    same(nacked.dead_lettered, attempt == 3); same(nacked.dlq_topic, attempt == 3 and "bad.dlq" or nil)
+end
+seen[#seen + 1] = assert(c:next_record(10)).value
+same(table.concat(seen), "ac")
+local d = connect{}
+local letter = assert(d:fetch("bad.dlq", "undertakers", 1, true, 10))[1]
+same(letter.key, "k")
+local decoded = assert(Client.decode_dlq_value(letter.value))
+same(decoded.topic, "bad"); same(decoded.partition, 1); same(decoded.offset, 1); same(decoded.value, "b")
+same(decoded.group, "pickers"); same(decoded.attempts, 3); same(decoded.reason, "it is b")
+""", *hosts_of(group3))
+
+
 def test_groups_divide_and_are_told(lua, group3):
     group3.wait_all_in_sync()
     lua(SETUP + """
@@ -235,3 +286,20 @@ def test_the_example_and_the_page_run(lua, group3):
     for block in blocks:
         lua(re.sub(r'hosts = \{[^}]*\}', f"hosts = {{ {hosts} }}", block))
     assert blocks
+
+
+def test_luajit_runs_the_same(luajit, group3):
+    group3.wait_all_in_sync()
+    assert "a plum" in luajit(ROOT / "examples/client.lua", *hosts_of(group3))
+
+
+def test_the_rockspec_names_what_is_there(tmp_path):
+    if LUA is None:
+        pytest.skip("needs lua5.4")
+    spec = next((ROOT / "bindings/lua").glob("*.rockspec"))
+    script = tmp_path / "spec.lua"
+    script.write_text(f'dofile("{spec}") print(package .. "-" .. version) print(build.modules.moonmq.sources[1])')
+    output = subprocess.run([LUA, str(script)], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert f"{output[0]}.rockspec" == spec.name and (ROOT / output[1]).exists()
+    project = re.search(r"project\(moonmq VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+    assert output[0] == f"moonmq-{project}-1"
