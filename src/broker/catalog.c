@@ -138,6 +138,11 @@ uint32_t topic_partition_count(const struct topic *topic)
     return topic->partition_count;
 }
 
+bool topic_has_grown_within(const struct topic *topic, int64_t duration_us)
+{
+    return topic->grown_us >= 0 && loop_now_us(topic->broker->loop) - topic->grown_us < duration_us;
+}
+
 struct partition *topic_partition(const struct topic *topic, uint32_t index)
 {
     return index < topic->partition_count ? topic->partitions[index] : NULL;
@@ -173,6 +178,7 @@ struct topic *topic_new(struct broker *broker, const char *name, const struct uu
     strcpy(topic->name, name);
     topic->uid = *uid;
     topic->hidden = true;
+    topic->grown_us = -1;
     topic_config_init(&topic->config);
     topic_config_settings(&topic->config, &topic->settings);
     internal_topic_settings(&topic->settings, topic->name);
@@ -211,6 +217,9 @@ void topic_add_partition(struct topic *topic, struct partition *partition)
 void topic_grow(struct topic *topic, uint32_t count)
 {
     struct broker *broker = topic->broker;
+    if (topic->partition_count > 0 && topic->partition_count < count) {
+        topic->grown_us = loop_now_us(broker->loop);
+    }
     while (topic->partition_count < count) {
         const struct log_identity identity = {
             .topic = topic->name, .uid = topic->uid, .partition = (int32_t)topic->partition_count};

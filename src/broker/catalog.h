@@ -51,6 +51,8 @@ bool catalog_damaged(const struct broker *broker);
 const char *topic_name(const struct topic *topic);
 const struct uuid *topic_uid(const struct topic *topic);
 uint32_t topic_partition_count(const struct topic *topic);
+/* Did it get more partitions in that time, as far as this process saw? */
+bool topic_has_grown_within(const struct topic *topic, int64_t duration_us);
 struct partition *topic_partition(const struct topic *topic,
                                   uint32_t index); /* NULL out of range */
 bool topic_is_internal(const struct topic *topic);

@@ -26,6 +26,7 @@ struct topic {
     struct topic_config config;
     struct topic_settings settings;
     struct manifest_version since;
+    int64_t grown_us; /* when it got partitions beside those it began with; -1: not here */
     UT_hash_handle by_uid;
 };
 

@@ -23,8 +23,6 @@
 #include "native/sequences.h"
 #include "record/batch.h"
 
-/* Of one idempotent request (native-protocol.md 1.3). */
-#define SEQUENCED_RECORDS_MAX 1024
 /* Records in a row, without keys, that go to one partition. */
 #define KEYLESS_RUN_SHIFT 4
 
@@ -61,16 +59,14 @@ struct produce_work {
     struct produce_chain own;    /* if neither ORDERED nor with sequences */
     struct produce_chain *chain; /* the one or the other */
 
-    /* With sequences. */
-    struct sequence_topic *sequences;       /* the connection's, until the outcome; NULL: without */
-    uint32_t sequence;                      /* of the first record */
-    struct native_producer *producer;       /* the connection's */
+    struct sequence_request sequenced;
     struct native_transaction *transaction; /* the connection's, it being part of it; or NULL */
-    struct uuid topic_uid;
-    struct wire_ack *known; /* the first records, which were there already */
-    uint32_t known_count;
-    struct error stopped; /* status not OK: the record behind the known ones was refused */
 };
+
+static bool has_sequences(const struct produce_work *work)
+{
+    return work->sequenced.producer != NULL;
+}
 
 static void work_free(struct native_request *request)
 {
@@ -81,9 +77,8 @@ static void work_free(struct native_request *request)
     free(work->parts);
     free(work->places);
     free(work->latest);
-    free(work->known);
     if (work->joined != NULL) ordered_topic_leave(work->ordered, work->joined);
-    if (work->sequences != NULL) sequence_topic_leave(work->sequences, work->sequences->settled);
+    sequence_request_deinit(&work->sequenced);
     free(work);
 }
 
@@ -92,9 +87,12 @@ static void work_free(struct native_request *request)
 /* Why the record behind the `acked` ones is not; NULL: all are. */
 static const struct error *first_failure(const struct produce_work *work, uint32_t *acked)
 {
-    *acked = work->known_count;
-    if (work->stopped.status != STATUS_OK) return &work->stopped;
-    for (; *acked < work->record_count; ++*acked) {
+    const struct error *stopped = &work->sequenced.stopped;
+    for (*acked = 0; *acked < work->record_count; ++*acked) {
+        const struct wire_ack *known = sequence_request_known(&work->sequenced, *acked);
+        if (known != NULL && known->offset >= 0) continue;
+        if (stopped->status != STATUS_OK) return stopped;
+        if (known != NULL) return &work->sequenced.unlocated;
         const struct part *part = &work->parts[work->places[*acked].part];
         if (part->produce.status != STATUS_OK) return &part->produce.error;
     }
@@ -103,7 +101,8 @@ static const struct error *first_failure(const struct produce_work *work, uint32
 
 static struct wire_ack ack_of(const struct produce_work *work, uint32_t i)
 {
-    if (i < work->known_count) return work->known[i];
+    const struct wire_ack *known = sequence_request_known(&work->sequenced, i);
+    if (known != NULL) return *known;
     const struct place *place = &work->places[i];
     const struct part *part = &work->parts[place->part];
     return (struct wire_ack){(int32_t)part->partition, part->produce.base_offset + place->index};
@@ -152,37 +151,42 @@ static void answer_batch(struct produce_work *work, uint32_t acked, const struct
     }
 }
 
-/* For when it is sent again: where its records are, as far as they were appended. */
-static void remember(struct produce_work *work)
+/* For when it is sent again: where its first records are, as far as they were appended. */
+static struct wire_ack *appended_acks(const struct produce_work *work, uint32_t *count)
 {
-    uint32_t count = work->known_count;
     struct wire_ack *acks = malloc(work->record_count * sizeof(*acks));
-    if (acks == NULL) return;
-    if (count > 0) memcpy(acks, work->known, count * sizeof(*acks));
-    for (; count < work->record_count; count++) {
-        const struct place *place = &work->places[count];
+    for (*count = 0; acks != NULL && *count < work->record_count; ++*count) {
+        const struct wire_ack *known = sequence_request_known(&work->sequenced, *count);
+        if (known != NULL && known->offset < 0) break;
+        if (known != NULL) {
+            acks[*count] = *known;
+            continue;
+        }
+        const struct place *place = &work->places[*count];
         const struct part *part = &work->parts[place->part];
         if (!part->produce.appended) break;
         int64_t first = part->produce.last_offset + 1 - (int64_t)part->record_count;
-        acks[count] = (struct wire_ack){(int32_t)part->partition, first + place->index};
+        acks[*count] = (struct wire_ack){(int32_t)part->partition, first + place->index};
     }
-    sequence_remember(work->producer, &work->topic_uid, work->sequence, acks, count);
+    return acks;
 }
 
-static void leave_sequences(struct produce_work *work, uint32_t acked)
+static void end_sequences(struct produce_work *work, uint32_t acked)
 {
-    struct sequence_topic *sequences = work->sequences;
-    work->sequences = NULL;
-    sequence_topic_leave(sequences, acked > 0 ? work->sequence + acked : sequences->settled);
     bool forgotten_soon = work->part_count >= PRODUCER_BATCHES_KEPT;
-    if (forgotten_soon && work->stopped.status == STATUS_OK) remember(work);
+    struct wire_ack *acks = NULL;
+    uint32_t count = 0;
+    if (forgotten_soon && work->sequenced.stopped.status == STATUS_OK) {
+        acks = appended_acks(work, &count);
+    }
+    sequence_request_end(&work->sequenced, acked, acks, count);
 }
 
-static void work_answer(struct produce_work *work)
+static void send_answer(void *context)
 {
+    struct produce_work *work = context;
     uint32_t acked;
     const struct error *failed = first_failure(work, &acked);
-    if (work->sequences != NULL) leave_sequences(work, acked);
     if (!native_request_wanted(work->request)) {
         native_finish(work->request);
     } else if (acked == 0) {
@@ -193,6 +197,19 @@ static void work_answer(struct produce_work *work)
     } else {
         answer_batch(work, acked, failed);
     }
+}
+
+static void work_answer(struct produce_work *work)
+{
+    struct broker *broker = native_broker(work->request);
+    uint32_t acked;
+    (void)first_failure(work, &acked);
+    if (has_sequences(work)) end_sequences(work, acked);
+    if (sequence_request_locate(&work->sequenced, broker, broker_settings_of(broker)->default_acks,
+                                send_answer, work)) {
+        return;
+    }
+    send_answer(work);
 }
 
 static void part_done(void *context, struct produce *produce)
@@ -210,7 +227,7 @@ static bool work_abandon(struct native_request *request)
         if (!work->parts[i].pending) continue;
         broker_produce_cancel(native_broker(request), &work->parts[i].produce);
     }
-    return true;
+    return !sequence_request_is_locating(&work->sequenced);
 }
 
 /* ---- building ---- */
@@ -244,12 +261,14 @@ static struct part *part_for(struct produce_work *work, uint32_t partition, size
     return fits ? part : part_add(work, partition);
 }
 
-/* With sequences: the last batch, if it goes on in the same partition. */
+/* With sequences: the last batch, if it goes on in the same partition without a gap. */
 static struct part *part_for_run(struct produce_work *work, uint32_t partition, uint32_t sequence,
                                  size_t record_bytes)
 {
     struct part *last = work->part_count > 0 ? &work->parts[work->part_count - 1] : NULL;
-    if (last != NULL && last->partition == partition) {
+    bool goes_on = last != NULL && last->partition == partition &&
+                   sequence_distance(sequence, last->sequence) == last->builder.record_count;
+    if (goes_on) {
         struct part *part = part_for(work, partition, record_bytes);
         if (part == last || part == NULL) return part;
         part->sequence = sequence;
@@ -267,7 +286,7 @@ static uint32_t partition_for_sequence(const struct produce_work *work, struct s
     if (key.bytes > 0) return wire_key_hash(key) % work->partition_count;
     if (work->has_spread) return work->spread % work->partition_count;
     uint32_t run = (sequence & SEQUENCE_MASK) >> KEYLESS_RUN_SHIFT;
-    return ((uint32_t)work->producer->identity.id + run) % work->partition_count;
+    return ((uint32_t)work->sequenced.producer->identity.id + run) % work->partition_count;
 }
 
 static uint32_t partition_for(const struct produce_work *work, struct slice key, int64_t now_us)
@@ -277,19 +296,29 @@ static uint32_t partition_for(const struct produce_work *work, struct slice key,
                               work->partition_count, key, now_us);
 }
 
+/* NULL in *part: it is not to be written. False: no memory. */
+static bool choose_part(struct produce_work *work, uint32_t index, struct slice key,
+                        size_t record_bytes, int64_t now_us, struct part **part)
+{
+    *part = NULL;
+    if (!has_sequences(work)) {
+        *part = part_for(work, partition_for(work, key, now_us), record_bytes);
+        return *part != NULL;
+    }
+    uint32_t sequence = work->sequenced.first + index;
+    uint32_t partition = partition_for_sequence(work, key, sequence);
+    enum produce_acks acks = broker_settings_of(native_broker(work->request))->default_acks;
+    if (!sequence_request_wants(&work->sequenced, index, partition, acks)) return true;
+    *part = part_for_run(work, partition, sequence, record_bytes);
+    return *part != NULL;
+}
+
 static bool add_record(struct produce_work *work, uint32_t index, struct slice key,
                        struct slice value, int64_t now_us, int64_t wall_ms)
 {
     struct part *part;
-    if (index < work->known_count) return true;
-    if (work->sequences != NULL) {
-        uint32_t sequence = work->sequence + index;
-        part = part_for_run(work, partition_for_sequence(work, key, sequence), sequence,
-                            key.bytes + value.bytes);
-    } else {
-        part = part_for(work, partition_for(work, key, now_us), key.bytes + value.bytes);
-    }
-    if (part == NULL) return false;
+    if (!choose_part(work, index, key, key.bytes + value.bytes, now_us, &part)) return false;
+    if (part == NULL) return true;
     work->places[index] =
         (struct place){(uint32_t)(part - work->parts), (uint32_t)part->builder.record_count};
     /* An empty key is no key (F25): the log knows the difference, this protocol does not. */
@@ -339,9 +368,9 @@ static void finish_part(struct part *part, enum batch_codec codec, struct buffer
 {
     struct batch_build_options options = BATCH_BUILD_PLAIN;
     options.codec = codec;
-    if (part->work->sequences != NULL) {
-        options.producer_id = part->work->producer->identity.id;
-        options.producer_epoch = part->work->producer->identity.epoch;
+    if (has_sequences(part->work)) {
+        options.producer_id = part->work->sequenced.producer->identity.id;
+        options.producer_epoch = part->work->sequenced.producer->identity.epoch;
         options.base_sequence = (int32_t)(part->sequence & SEQUENCE_MASK);
         options.transactional = part->work->transaction != NULL;
     }
@@ -363,8 +392,10 @@ static void hand_over(struct produce_work *work, enum batch_codec codec)
     const struct broker_settings *settings = broker_settings_of(broker);
     struct buffer bytes;
     buffer_init(&bytes, 0);
-    work->open = work->part_count + 1;
-    for (uint32_t i = 0; i < work->part_count; i++) {
+    if (has_sequences(work)) sequence_request_ready(&work->sequenced);
+    uint32_t count = work->sequenced.stopped.status == STATUS_OK ? work->part_count : 0;
+    work->open = count + 1;
+    for (uint32_t i = 0; i < count; i++) {
         struct part *part = &work->parts[i];
         part->work = work;
         finish_part(part, codec, &bytes);
@@ -450,115 +481,24 @@ static bool add_records(struct produce_work *work, const struct wire_list *recor
 
 /* ---- with sequences ---- */
 
-/* Is what was appended before as safe as the answer to a produce says? */
-static bool is_safe(const struct native_request *request, const struct partition *partition,
-                    int64_t offset)
-{
-    switch (broker_settings_of(native_broker(request))->default_acks) {
-    case ACKS_NONE: break;
-    case ACKS_LEADER: return partition_durable(partition) > offset;
-    case ACKS_ALL: return partition_high_watermark(partition) > offset;
-    }
-    return true;
-}
-
-/* The next of the records that should be there already. */
-static enum status find_known(struct produce_work *work, uint32_t sequence, struct error *error)
-{
-    struct wire_ack *ack = &work->known[work->known_count];
-    if (sequence_find(work->producer, work->topic, sequence, ack) != STATUS_OK) {
-        return error_set(error, STATUS_OUT_OF_ORDER_SEQUENCE, "sequence %u, expected %u", sequence,
-                         work->sequences->next);
-    }
-    const struct partition *partition = topic_partition(work->topic, (uint32_t)ack->partition);
-    if (!is_safe(work->request, partition, ack->offset)) {
-        return error_set(error, STATUS_TIMEOUT, "written, but not replicated yet");
-    }
-    work->known_count++;
-    return STATUS_OK;
-}
-
-/* Which of its records are there, which are to be written? False: no memory. */
-static bool judge_sequences(struct produce_work *work)
-{
-    int32_t ahead = sequence_distance(work->sequence, work->sequences->next);
-    if (ahead > 0) {
-        error_set(&work->stopped, STATUS_OUT_OF_ORDER_SEQUENCE, "sequence %u, expected %u",
-                  work->sequence, work->sequences->next);
-        return true;
-    }
-    uint32_t behind = (uint32_t)-ahead;
-    if (behind > work->record_count) behind = work->record_count;
-    work->known = malloc((behind + 1) * sizeof(*work->known));
-    if (work->known == NULL) return false;
-    for (uint32_t i = 0; i < behind && work->stopped.status == STATUS_OK; i++)
-        find_known(work, work->sequence + i, &work->stopped);
-    if (work->stopped.status == STATUS_OK) {
-        sequence_topic_take(work->sequences, work->sequence + work->record_count);
-    }
-    return true;
-}
-
-/* A named producer is whoever claimed the name last. */
-static bool is_fenced(struct native_request *request, const struct native_identity *identity,
-                      uint16_t epoch)
-{
-    if (identity->name_bytes == 0) return false;
-    const struct transaction_value *value = broker_describe_transaction(
-        native_broker(request),
-        (struct slice){(const uint8_t *)identity->name, identity->name_bytes});
-    bool current = value == NULL ||
-                   (value->producer_id == identity->id && value->producer_epoch == identity->epoch);
-    return !current || epoch != (uint16_t)identity->epoch;
-}
-
-/* The connection's producer, or NULL with the request failed. */
-static struct native_producer *check_producer(struct native_request *request, int64_t producer_id,
-                                              uint16_t epoch, uint32_t count)
-{
-    struct native_producer *producer = &request->connection->producer;
-    const struct native_identity *identity = &producer->identity;
-    if (!producer->known) {
-        native_fail(request, WIRE_CODE_NO_PRODUCER_ID, "no INIT_PRODUCER_ID on this connection");
-    } else if (identity->id != producer_id) {
-        native_fail(request, WIRE_CODE_BAD_PROTOCOL, "the producer of this connection is %lld",
-                    (long long)identity->id);
-    } else if (is_fenced(request, identity, epoch)) {
-        native_fail(request, WIRE_CODE_PRODUCER_FENCED, "epoch %u is not the producer's", epoch);
-    } else if (!native_transaction_admit(request)) {
-        return NULL;
-    } else if (count > SEQUENCED_RECORDS_MAX) {
-        native_fail(request, WIRE_CODE_BATCH_TOO_LARGE,
-                    "an idempotent batch has at most %d records", SEQUENCED_RECORDS_MAX);
-    } else {
-        return producer;
-    }
-    return NULL;
-}
-
 /* False: the request has failed. */
 static bool begin_sequences(struct produce_work *work, struct native_producer *producer,
-                            uint32_t sequence)
+                            uint32_t first)
 {
     struct native_transaction *transaction = &work->request->connection->transaction;
-    work->producer = producer;
     if (transaction->state == NATIVE_TRANSACTION_OPEN) {
         work->transaction = transaction;
         transaction->touched = true;
     }
-    work->topic_uid = *topic_uid(work->topic);
-    work->sequence = sequence;
-    work->sequences = sequence_topic_join(producer, work->topic);
-    if (work->sequences == NULL) {
+    if (!sequence_request_begin(&work->sequenced, producer, work->topic, first,
+                                work->record_count)) {
         native_fail(work->request, WIRE_CODE_RATE_LIMITED,
                     "a producer writes to at most %d topics, in the memory there is",
                     SEQUENCE_TOPICS_MAX);
         return false;
     }
-    work->chain = &work->sequences->chain;
-    if (judge_sequences(work)) return true;
-    fail_no_memory(work->request);
-    return false;
+    work->chain = &work->sequenced.sequences->chain;
+    return true;
 }
 
 static bool check_codec(struct native_request *request, uint8_t codec)
@@ -571,7 +511,8 @@ static bool check_codec(struct native_request *request, uint8_t codec)
 void native_produce_idempotent(struct native_request *request, const union wire_message *message)
 {
     const struct wire_produce_idempotent *in = &message->produce_idempotent;
-    struct native_producer *producer = check_producer(request, in->producer_id, in->epoch, 1);
+    struct native_producer *producer =
+        native_producer_admit(request, in->producer_id, in->epoch, 1);
     if (producer == NULL || !check_codec(request, in->codec)) return;
     struct topic *topic = find_topic(request, in->topic);
     if (topic == NULL) return;
@@ -581,8 +522,7 @@ void native_produce_idempotent(struct native_request *request, const union wire_
         return;
     }
     if (!begin_sequences(work, producer, in->sequence)) return;
-    if (work->stopped.status == STATUS_OK &&
-        !add_record(work, 0, in->key, in->value, 0, loop_wall_ms(request->native->loop))) {
+    if (!add_record(work, 0, in->key, in->value, 0, loop_wall_ms(request->native->loop))) {
         fail_no_memory(request);
     } else {
         hand_over(work, in->codec);
@@ -593,7 +533,7 @@ static void produce_sequenced_batch(struct native_request *request,
                                     const struct wire_produce_batch *batch)
 {
     struct native_producer *producer =
-        check_producer(request, batch->producer_id, batch->epoch, batch->records.count);
+        native_producer_admit(request, batch->producer_id, batch->epoch, batch->records.count);
     if (producer == NULL || !check_codec(request, batch->codec)) return;
     struct topic *topic = find_topic(request, batch->topic);
     if (topic == NULL) return;
@@ -606,7 +546,7 @@ static void produce_sequenced_batch(struct native_request *request,
     work->has_spread = batch->has_spread;
     work->spread = batch->spread;
     if (!begin_sequences(work, producer, batch->base_sequence)) return;
-    if (work->stopped.status == STATUS_OK && !add_records(work, &batch->records)) {
+    if (!add_records(work, &batch->records)) {
         work->chain->broken = true;
         fail_no_memory(request);
     } else {
