@@ -53,9 +53,10 @@ static void fill_marks(const struct follow_partition *of, struct wire_request_en
     } else if (partition_is_broken(of->partition)) {
         entry->flags |= WIRE_FAILED;
         entry->reason = WIRE_REASON_QUARANTINED;
-    } else if (entry->fetch_offset < of->asks_from) {
+    } else if (entry->durable_offset < of->asks_from) {
         /* What lies before the leader's log start is nobody's any more: nothing more is claimed. */
-        entry->fetch_offset = entry->durable_offset = of->asks_from;
+        entry->durable_offset = of->asks_from;
+        if (entry->fetch_offset < of->asks_from) entry->fetch_offset = of->asks_from;
     }
     if (of->rewound) entry->flags |= WIRE_REWOUND;
 }
@@ -263,7 +264,6 @@ static bool append_data(struct follow *follow, struct follow_partition *of,
     if (batches != NULL) status = partition_follow_append(of->partition, batches, gap, &error);
     shared_bytes_unref(batches); /* the log keeps its own reference */
     if (status == STATUS_OK) {
-        of->asks_from = 0;
         follow->options.handlers.fetched(follow->options.handlers.context, records);
         follow_mark_changed(follow, of);
         return true;

@@ -26,7 +26,8 @@ struct follow_partition {
     int64_t retry_us;    /* failed for a passing reason: tried again then; 0 */
     int64_t renew_us;    /* not copied anew before */
     uint32_t renewals;   /* in a row */
-    int64_t asks_from;   /* while the log ends below it, the log is empty and this is asked for */
+    int64_t asks_from;   /* nobody's records are below it: claimed, and while the log ends below it
+                            (it is empty then), asked for */
     int64_t begin;       /* first offset of the leader's epoch; -1 unknown */
     int32_t asked_epoch; /* of the epochs request in flight */
     bool ask_again;
