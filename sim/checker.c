@@ -19,7 +19,7 @@ struct copy_seen {
     uint32_t look;       /* number of the last look at which it was there */
     int64_t missing_us;  /* since when it is not, though nobody deleted it; 0: it is there */
     int64_t high_watermark;
-    int64_t log_end;
+    int64_t log_start, log_end;
     bool below_minimum; /* it was its leader's, and the recorded in-sync set below the minimum */
 };
 
@@ -234,6 +234,10 @@ static void look_at_copy(struct sim_checker *checker, int node, const struct nod
             sim_verdict_fail(checker->verdict, "I10",
                              "%s on node %d: high watermark back from %lld to %lld", name, node + 1,
                              (long long)seen->high_watermark, (long long)high_watermark);
+        if (start < seen->log_start && !damaged)
+            sim_verdict_fail(checker->verdict, "I15",
+                             "%s on node %d: log start back from %lld to %lld", name, node + 1,
+                             (long long)seen->log_start, (long long)start);
         if (end < seen->high_watermark && !damaged)
             sim_verdict_fail(checker->verdict, "I12",
                              "%s on node %d: cut to %lld, below its high watermark %lld", name,
@@ -244,10 +248,12 @@ static void look_at_copy(struct sim_checker *checker, int node, const struct nod
     seen->look = checker->looks;
     seen->missing_us = 0;
     seen->high_watermark = high_watermark;
+    seen->log_start = start;
     seen->log_end = end;
     seen->below_minimum = facts->leader_serving && is_below_minimum(checker, facts);
-    struct history_log *judged = &checker->workload->history.logs[log];
-    if (start > judged->start) judged->start = start;
+    struct history *history = &checker->workload->history;
+    const struct history_log *judged = &history->logs[log];
+    if (!damaged) history_see_start(history, log, start, facts->leader_serving, node);
     if (!facts->leader_serving) return;
     int64_t *exposed = exposed_of(checker, log);
     if (begins_to_serve && end < *exposed && !judged->dropped && !damaged)

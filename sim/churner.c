@@ -207,8 +207,10 @@ static void serve_admin(struct sim_call *base)
     if (call->retention_bytes[0] != '\0')
         at_node->changes[request.change_count++] =
             (struct topic_change){"retention.bytes", call->retention_bytes};
-    /* Retention looks often there, also after a jump of the clock. */
-    if (call->data && (call->churner->workload->options.domains & SIM_COMPACTION) != 0)
+    /* Retention looks often where logs are compacted, also after a jump of the clock; and where
+     * records are deleted by hand, nothing else may. */
+    const uint32_t domains = call->churner->workload->options.domains;
+    if (call->data && (domains & (SIM_COMPACTION | SIM_DELETIONS)) != 0)
         at_node->changes[request.change_count++] = (struct topic_change){"retention.ms", "-1"};
     switch (call->act) {
     case ADMIN_CREATE: broker_create_topic(broker, &request); break;

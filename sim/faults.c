@@ -7,6 +7,7 @@
 #include "base/failpoint.h"
 #include "sim/fault_disk.h"
 
+#define CLIENTS_DRAWN     32 /* whom a cut hits; the others share their lot */
 #define SECOND_US         1000000
 #define RESTART_US_MIN    5000
 #define RESTART_US_MAX    6000000
@@ -447,8 +448,10 @@ static void strike_replay(struct sim_faults *faults)
 static void strike_client_cut(struct sim_faults *faults, int node)
 {
     struct sim_clients *clients = &faults->workload->clients;
-    for (int client = 0; client < SIM_CLIENTS_MAX; client++)
+    for (int client = 0; client < CLIENTS_DRAWN; client++)
         clients->cut[client][node] = random_below(&faults->random, 2) == 0;
+    for (int client = CLIENTS_DRAWN; client < SIM_CLIENTS_MAX; client++)
+        clients->cut[client][node] = clients->cut[client % CLIENTS_DRAWN][node];
     end_later(faults, SIM_FAULT_CLIENT_CUT, node, -1,
               draw_time(faults, FAULT_US_MIN, FAULT_US_MAX));
 }

@@ -234,6 +234,44 @@ history_id history_read_value(struct history *history, uint32_t log, int64_t off
     return id;
 }
 
+void history_ask_deletion(struct history *history, uint32_t log, int64_t offset)
+{
+    if (offset > history->logs[log].asked) history->logs[log].asked = offset;
+}
+
+void history_told_deletion(struct history *history, uint32_t log_index, int64_t offset,
+                           int64_t low_watermark)
+{
+    struct history_log *log = &history->logs[log_index];
+    if (low_watermark < offset || (log->kept && low_watermark > log->asked))
+        sim_verdict_fail(history->verdict, "I15",
+                         "%s/%d: a deletion below %lld leaves a log that begins at %lld; below "
+                         "%lld was asked for",
+                         log->topic, log->partition, (long long)offset, (long long)low_watermark,
+                         (long long)log->asked);
+    if (offset > log->deleted) log->deleted = offset;
+}
+
+void history_see_start(struct history *history, uint32_t log_index, int64_t start, bool serving,
+                       int node)
+{
+    struct history_log *log = &history->logs[log_index];
+    if (start > log->start) log->start = start;
+    if (log->dropped) return;
+    if (log->kept && start > log->asked)
+        sim_verdict_fail(history->verdict, "I1",
+                         "%s/%d begins at %lld on node %d, though nobody deleted more than what "
+                         "is below %lld",
+                         log->topic, log->partition, (long long)start, node + 1,
+                         (long long)log->asked);
+    if (serving && start < log->deleted)
+        sim_verdict_fail(history->verdict, "I15",
+                         "%s/%d begins at %lld on leader %d, though the deletion of all below "
+                         "%lld was acknowledged",
+                         log->topic, log->partition, (long long)start, node + 1,
+                         (long long)log->deleted);
+}
+
 void history_reading_begin(struct history *history, struct history_reading *reading, uint32_t log,
                            int64_t start)
 {

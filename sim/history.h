@@ -57,6 +57,9 @@ struct history_log {
     int64_t count, capacity;
     int64_t committed; /* one past the highest offset acknowledged or read */
     int64_t start;     /* highest log start seen */
+    int64_t asked;     /* highest offset below which anybody asked to delete all */
+    int64_t deleted;   /* … and was told that it is done */
+    bool kept;         /* nothing but such requests may move its start */
     uint8_t readers;   /* committed readers of it, bits */
     bool compacted;    /* only the newest record of each key need be there: history_keyed.h */
     uint16_t key_count;
@@ -104,6 +107,16 @@ void history_told(struct history *history, history_id first, uint32_t count,
 /* A consumer was given this value at this offset: whose it is, HISTORY_NOTHING: nobody's. */
 history_id history_read_value(struct history *history, uint32_t log, int64_t offset,
                               struct slice value);
+
+/* DeleteRecords up to `offset` reached a broker. */
+void history_ask_deletion(struct history *history, uint32_t log, int64_t offset);
+/* … and was acknowledged: the log begins at low_watermark. */
+void history_told_deletion(struct history *history, uint32_t log, int64_t offset,
+                           int64_t low_watermark);
+/* A copy of the log begins at `start`; one that serves clients must have done what was
+ * acknowledged. */
+void history_see_start(struct history *history, uint32_t log, int64_t start, bool serving,
+                       int node);
 
 /* A record of a transaction whose marker the reading has not met yet. */
 struct history_open_record {

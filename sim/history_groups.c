@@ -63,6 +63,12 @@ int64_t history_group_commit(struct history_group *group, uint32_t partition, in
     return value;
 }
 
+void history_group_committing(struct history_group *group, uint32_t partition, int64_t value,
+                              int32_t generation)
+{
+    group->partitions[partition].commits[value].generation = generation;
+}
+
 void history_group_committed(struct history_group *group, uint32_t partition, int64_t value)
 {
     group->partitions[partition].commits[value].open = false;

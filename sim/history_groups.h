@@ -45,6 +45,9 @@ void history_group_accepted(struct history_group *group, int32_t generation, int
                             const char *what);
 /* A new value to commit: larger than all before it. */
 int64_t history_group_commit(struct history_group *group, uint32_t partition, int32_t generation);
+/* It is being carried out, in this generation. */
+void history_group_committing(struct history_group *group, uint32_t partition, int64_t value,
+                              int32_t generation);
 void history_group_committed(struct history_group *group, uint32_t partition, int64_t value);
 /* It cannot take effect: it was never there. */
 void history_group_refused(struct history_group *group, uint32_t partition, int64_t value);

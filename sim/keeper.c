@@ -2,27 +2,26 @@
  * again and again: each key's newest value is there, and no older one (I19).
  *
  * One batch at a time, sent under its sequence until it is acknowledged; and beside it one that is
- * sent once: if its outcome is open, nobody writes its keys again. A reading goes from the
- * start of the log to the end of what was acknowledged or read before it began; one that takes too
- * long is given up, as tombstones stay for a limited time only.                                 */
+ * sent once: if its outcome is open, nobody writes its keys again. A reading goes from the start of
+ * the log to the end as its last answer has it: what was there when it began may be superseded, and
+ * cleaned away, meanwhile. One that takes too long is given up, as tombstones stay for a limited
+ * time only.                                                                                    */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "broker/fetch.h"
 #include "sim/history_keyed.h"
-#include "sim/workload.h"
+#include "sim/sim_fetch.h"
 
-#define TIMEOUT_US       6000000
-#define ACK_TIMEOUT_US   5000000
-#define MAX_WAIT_US      200000
-#define BYTES_MAX        (64 * 1024)
-#define RETRY_US         40000
-#define PAUSE_US_MAX     1500000
-#define READING_US_MAX   15000000 /* tombstones stay longer than that */
-#define DECOMPRESSED_MAX (1u << 20)
-#define LOOSE_KEYS       3 /* that the batches sent once are about, at a time */
-#define LOOSE_ROUNDS     200
+#define TIMEOUT_US     6000000
+#define ACK_TIMEOUT_US 5000000
+#define MAX_WAIT_US    200000
+#define BYTES_MAX      (64 * 1024)
+#define RETRY_US       40000
+#define PAUSE_US_MAX   1500000
+#define READING_US_MAX 15000000 /* tombstones stay longer than that */
+#define LOOSE_KEYS     3        /* that the batches sent once are about, at a time */
+#define LOOSE_ROUNDS   200
 
 struct sim_keeper {
     struct sim_workload *workload;
@@ -50,25 +49,23 @@ struct sim_keeper {
 struct keeper_call {
     struct sim_call base;
     struct sim_keeper *keeper;
-    bool asks_id, lists;
+    bool asks_id;
     bool loose; /* sent once */
     history_id first;
     uint32_t records;
     int64_t producer_id;
     int32_t sequence;
-    int64_t position;
-    int32_t known_epoch;
     /* answer */
-    int64_t number; /* producer id, base offset, log start */
-    uint8_t *data;
-    size_t bytes;
+    int64_t number; /* producer id, base offset */
+};
+
+struct keeper_read {
+    struct sim_fetch fetch;
+    struct sim_keeper *keeper;
 };
 
 struct keeper_at_node {
     struct produce produce;
-    struct fetch fetch;
-    struct fetch_partition partition;
-    struct offset_lookup lookup;
     struct keeper_call *call;
 };
 
@@ -191,65 +188,6 @@ static void produce_done(void *context, struct produce *produce)
     free(at_node);
 }
 
-static void lookup_done(void *context, struct offset_lookup *lookup)
-{
-    struct keeper_at_node *at_node = context;
-    struct keeper_call *call = at_node->call;
-    call->base.status = lookup->status;
-    call->number = lookup->offset;
-    sim_call_done(&call->base);
-    free(at_node);
-}
-
-static void fetch_done(void *context, struct fetch *fetch)
-{
-    struct keeper_at_node *at_node = context;
-    struct keeper_call *call = at_node->call;
-    const struct fetch_partition *partition = &at_node->partition;
-    call->base.status = partition->status;
-    if (fetch->leadership_lost && call->base.status == STATUS_OK)
-        call->base.status = STATUS_NOT_LEADER;
-    if (call->base.status == STATUS_OK && partition->read.bytes > 0) {
-        call->data = sim_alloc(partition->read.bytes);
-        for (uint32_t i = 0; i < partition->read.piece_count; i++) {
-            const struct log_piece *piece = &partition->read.pieces[i];
-            memcpy(call->data + call->bytes, piece->shared->data + piece->at, piece->bytes);
-            call->bytes += piece->bytes;
-        }
-    }
-    fetch_release(fetch);
-    sim_call_done(&call->base);
-    free(at_node);
-}
-
-static void serve_read(struct keeper_call *call, struct keeper_at_node *at_node,
-                       struct partition *partition)
-{
-    struct broker *broker = call->base.node->broker;
-    if (call->lists) {
-        at_node->lookup = (struct offset_lookup){.partition = partition,
-                                                 .timestamp_ms = -2,
-                                                 .current_epoch = call->known_epoch,
-                                                 .done = lookup_done,
-                                                 .context = at_node};
-        broker_lookup_offset(broker, &at_node->lookup);
-        return;
-    }
-    at_node->partition = (struct fetch_partition){.partition = partition,
-                                                  .offset = call->position,
-                                                  .bytes_max = BYTES_MAX,
-                                                  .current_epoch = call->known_epoch,
-                                                  .last_fetched_epoch = -1};
-    at_node->fetch = (struct fetch){.partitions = &at_node->partition,
-                                    .partition_count = 1,
-                                    .max_wait_us = MAX_WAIT_US,
-                                    .bytes_min = 1,
-                                    .bytes_max = BYTES_MAX,
-                                    .done = fetch_done,
-                                    .context = at_node};
-    broker_fetch(broker, &at_node->fetch);
-}
-
 static void serve_keeper(struct sim_call *base)
 {
     struct keeper_call *call = (struct keeper_call *)base;
@@ -272,10 +210,6 @@ static void serve_keeper(struct sim_call *base)
     struct keeper_at_node *at_node = calloc(1, sizeof(*at_node));
     ASSERT(at_node != NULL);
     at_node->call = call;
-    if (call->records == 0) {
-        serve_read(call, at_node, partition);
-        return;
-    }
     at_node->produce = (struct produce){.partition = partition,
                                         .batch = build_batch(call),
                                         .acks = ACKS_ALL,
@@ -287,12 +221,13 @@ static void serve_keeper(struct sim_call *base)
 
 /* Outside: writing. */
 
-static bool learn(struct keeper_call *call, enum sim_call_end end)
+/* Did it come to an answer that says OK? */
+static bool learn(struct sim_keeper *keeper, const struct sim_call *call, enum sim_call_end end)
 {
     bool answered = end == SIM_CALL_ANSWERED;
-    sim_leader_guess_learn(&call->keeper->guess, &call->base, end,
-                           answered && sim_status_redirects(call->base.status));
-    return answered && call->base.status == STATUS_OK;
+    sim_leader_guess_learn(&keeper->guess, call, end,
+                           answered && sim_status_redirects(call->status));
+    return answered && call->status == STATUS_OK;
 }
 
 static void write_ended(struct sim_call *base, enum sim_call_end end)
@@ -300,7 +235,7 @@ static void write_ended(struct sim_call *base, enum sim_call_end end)
     struct keeper_call *call = (struct keeper_call *)base;
     struct sim_keeper *keeper = call->keeper;
     struct sim_workload *workload = keeper->workload;
-    bool ok = learn(call, end);
+    bool ok = learn(keeper, base, end);
     int64_t pause_us = RETRY_US;
     keeper->writing = false;
     if (ok && call->asks_id) keeper->producer_id = call->number;
@@ -344,7 +279,7 @@ static void loose_ended(struct sim_call *base, enum sim_call_end end)
     struct keeper_call *call = (struct keeper_call *)base;
     struct sim_keeper *keeper = call->keeper;
     struct sim_workload *workload = keeper->workload;
-    bool ok = learn(call, end);
+    bool ok = learn(keeper, base, end);
     keeper->loosely = false;
     history_told(&workload->history, call->first, call->records, ok ? HISTORY_OK : HISTORY_UNKNOWN,
                  call->number);
@@ -400,28 +335,18 @@ static void write_wake(struct sim_event *event)
 
 /* Outside: reading. */
 
-static void take_data(struct keeper_call *call)
+static void take_record(struct sim_fetch *fetch, const struct record *record)
 {
-    struct sim_keeper *keeper = call->keeper;
-    struct history *history = &keeper->workload->history;
-    for (size_t at = 0; at < call->bytes;) {
-        struct record_iterator iterator;
-        struct record record;
-        struct error error;
-        if (record_iterator_init(&iterator, call->data + at, call->bytes - at, DECOMPRESSED_MAX,
-                                 &error) != STATUS_OK) {
-            sim_verdict_fail(history->verdict, "I1", "%s: a reader was given a bad batch: %s",
-                             keeper->topic->name, error.text);
-            return;
-        }
-        while (record_iterator_next(&iterator, &record, &error) == STATUS_OK) {
-            if (record.offset < keeper->position) continue;
-            history_map_record(history, &keeper->map, &record);
-        }
-        keeper->position = batch_last_offset(&iterator.header) + 1;
-        at += iterator.header.batch_bytes;
-        record_iterator_deinit(&iterator);
-    }
+    struct sim_keeper *keeper = ((struct keeper_read *)fetch)->keeper;
+    if (record->offset >= keeper->position)
+        history_map_record(&keeper->workload->history, &keeper->map, record);
+}
+
+static void take_batch(struct sim_fetch *fetch, const uint8_t *data,
+                       const struct batch_header *header)
+{
+    sim_fetch_each_record(fetch, data, header, take_record);
+    ((struct keeper_read *)fetch)->keeper->position = batch_last_offset(header) + 1;
 }
 
 static void begin_reading(struct sim_keeper *keeper)
@@ -436,15 +361,18 @@ static void begin_reading(struct sim_keeper *keeper)
 
 static void read_ended(struct sim_call *base, enum sim_call_end end)
 {
-    struct keeper_call *call = (struct keeper_call *)base;
-    struct sim_keeper *keeper = call->keeper;
+    struct sim_fetch *fetch = (struct sim_fetch *)base;
+    struct sim_keeper *keeper = ((struct keeper_read *)fetch)->keeper;
     struct sim_world *world = keeper->workload->world;
-    bool ok = learn(call, end);
+    bool ok = learn(keeper, base, end);
     int64_t pause_us = ok ? 1000 : RETRY_US;
     keeper->reading = false;
-    if (ok && call->lists) keeper->position = call->number;
-    if (ok && !call->lists) take_data(call);
-    sim_release(call->data);
+    if (ok && fetch->looks_up) keeper->position = fetch->looked_up;
+    if (ok && !fetch->looks_up) {
+        sim_fetch_each_batch(fetch, take_batch);
+        if (fetch->high_watermark > keeper->end) keeper->end = fetch->high_watermark;
+    }
+    sim_fetch_release(fetch);
     if (world->now_us - keeper->begun_us > READING_US_MAX ||
         (keeper->position >= 0 && keeper->position >= keeper->end)) {
         if (world->now_us - keeper->begun_us > READING_US_MAX)
@@ -463,13 +391,19 @@ static void read_wake(struct sim_event *event)
     struct sim_workload *workload = keeper->workload;
     if (workload->draining) return;
     if (!keeper->has_map) begin_reading(keeper);
-    struct keeper_call *call =
-        sim_call_new(&workload->clients, sizeof(*call), keeper->client, serve_keeper, read_ended);
+    struct keeper_read *call = sim_call_new(&workload->clients, sizeof(*call), keeper->client,
+                                            sim_fetch_serve, read_ended);
     call->keeper = keeper;
-    call->lists = keeper->position < 0;
-    call->position = keeper->position;
-    call->known_epoch = keeper->guess.epoch;
+    struct sim_fetch *fetch = &call->fetch;
+    fetch->workload = workload;
+    fetch->topic = keeper->topic;
+    fetch->known_epoch = keeper->guess.epoch;
+    fetch->looks_up = keeper->position < 0;
+    fetch->timestamp_ms = -2;
+    fetch->position = keeper->position;
+    fetch->bytes_max = BYTES_MAX;
+    fetch->max_wait_us = MAX_WAIT_US;
     keeper->reading = true;
     sim_workload_count(workload, SIM_REQUEST_KEYED);
-    sim_call_send(&call->base, keeper->guess.node, TIMEOUT_US);
+    sim_call_send(&fetch->base, keeper->guess.node, TIMEOUT_US);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +16,7 @@
 
 #define JOBS_MAX          64
 #define SEEDS_A_CHILD     25
-#define SEED_SECONDS_MAX  120 /* real time of one seed; more is a hang */
+#define SEED_SECONDS_MAX  120 /* processor time of one seed; more is a hang */
 #define HASH_CHECK_PERIOD 100 /* one seed in so many runs twice */
 
 struct settings {
@@ -38,6 +39,7 @@ struct child {
     int pipe;
     uint64_t seed; /* being run */
     bool running_seed;
+    bool stopped; /* killed by us: what it was at says nothing */
 };
 
 struct totals {
@@ -60,7 +62,8 @@ static uint64_t parse_kinds(const char *text, struct argp_state *state)
     return kinds;
 }
 
-static const char *const domain_names[] = {"transactions", "groups", "compaction"};
+static const char *const domain_names[] = {"transactions", "groups",        "compaction",
+                                           "deletions",    "modern-groups", "native-groups"};
 
 static uint32_t parse_domains(const char *text, struct argp_state *state)
 {
@@ -121,8 +124,8 @@ static const struct argp_option option_table[] = {
     {"only", 'o', "FAULTS", 0, "these faults instead of the drawn ones, comma separated", 0},
     {"without", 'w', "FAULTS", 0, "none of these faults", 0},
     {"domains", 'd', "DOMAINS", 0,
-     "clients of transactions, groups, compaction, comma separated, all or none, instead of the "
-     "drawn ones",
+     "clients of transactions, groups, compaction, deletions, modern-groups, native-groups, comma "
+     "separated, all or none, instead of the drawn ones",
      0},
     {"scenario", 'c', "NAME", 0, "a script instead of random faults", 0},
     {"keep-going", 'k', NULL, 0, "do not stop at the first failing seed", 0},
@@ -151,6 +154,16 @@ static void write_whole(int pipe, const void *data, size_t bytes)
     }
 }
 
+/* Ends the process once it has used so much of a processor; 0: never. A busy machine is no hang. */
+static void limit_processor_time(int seconds)
+{
+    const struct itimerval limit = {.it_value = {.tv_sec = seconds}};
+    if (setitimer(ITIMER_PROF, &limit, NULL) != 0) {
+        perror("setitimer");
+        _exit(3);
+    }
+}
+
 static _Noreturn void run_child(const struct settings *settings, uint64_t first, uint64_t last,
                                 int pipe)
 {
@@ -162,14 +175,14 @@ static _Noreturn void run_child(const struct settings *settings, uint64_t first,
         report.begins = true;
         write_whole(pipe, &report, sizeof(report));
         options.seed = seed;
-        alarm(SEED_SECONDS_MAX);
+        limit_processor_time(SEED_SECONDS_MAX);
         sim_run(&options, &report.result);
         if (seed % HASH_CHECK_PERIOD == 0) {
             static struct sim_run_result again;
             sim_run(&options, &again);
             report.hash_differs = again.trace_hash != report.result.trace_hash;
         }
-        alarm(0);
+        limit_processor_time(0);
         report.begins = false;
         write_whole(pipe, &report, sizeof(report));
     }
@@ -247,11 +260,16 @@ static void child_ended(const struct settings *settings, struct totals *totals,
     int how;
     while (waitpid(child->pid, &how, 0) < 0 && errno == EINTR) {
     }
-    if (!child->running_seed) return;
+    if (!child->running_seed || child->stopped) return;
     totals->seeds++;
     totals->failed++;
-    printf("FAILED seed %llu: %s\n", (unsigned long long)child->seed,
-           WIFSIGNALED(how) && WTERMSIG(how) == SIGALRM ? "hangs" : "the process died");
+    printf("FAILED seed %llu: ", (unsigned long long)child->seed);
+    if (!WIFSIGNALED(how))
+        printf("the process left with %d\n", WEXITSTATUS(how));
+    else if (WTERMSIG(how) == SIGPROF)
+        printf("hangs\n");
+    else
+        printf("the process died: %s\n", strsignal(WTERMSIG(how)));
     print_replay(settings, child->seed, 0);
     fflush(stdout);
 }
@@ -287,7 +305,7 @@ static void start_child(const struct settings *settings, struct child *child, ui
     }
     close(ends[1]);
     child->pipe = ends[0];
-    child->running_seed = false;
+    child->running_seed = child->stopped = false;
 }
 
 /* Waits for news of any child. */
@@ -330,7 +348,9 @@ static void run_seeds(const struct settings *settings, struct totals *totals)
         if (i < 0) return;
         if (read_report(&children[i], &report)) {
             if (!report.begins) take_report(settings, totals, &report);
-            if (!report.begins && stop && children[i].pid > 0) kill(children[i].pid, SIGKILL);
+            /* It may have begun with its next one already. */
+            if (!report.begins && stop && kill(children[i].pid, SIGKILL) == 0)
+                children[i].stopped = true;
             continue;
         }
         close(children[i].pipe);
@@ -347,9 +367,9 @@ static void run_seeds(const struct settings *settings, struct totals *totals)
 static void print_coverage(const struct totals *totals)
 {
     static const char *const requests[SIM_REQUEST_KIND_COUNT] = {
-        "produce",   "idempotent", "fetch",   "list",     "commit",
-        "committed", "admin",      "keyed",   "txn-init", "txn-add",
-        "txn-batch", "txn-offset", "txn-end", "stable",   "group"};
+        "produce", "idempotent", "fetch",    "list",    "commit",    "committed",
+        "admin",   "keyed",      "txn-init", "txn-add", "txn-batch", "txn-offset",
+        "txn-end", "stable",     "group",    "delete",  "modern",    "native"};
     int empty = 0;
     printf("requests sent while a fault was in force:\n%12s", "");
     for (int request = 0; request < SIM_REQUEST_KIND_COUNT; request++)

@@ -36,6 +36,7 @@ struct sim_producer {
     bool has_log;
     int64_t producer_id; /* -1: none yet */
     int32_t next_sequence;
+    int32_t acknowledged_epoch; /* the newest of a leader that took a batch */
     int64_t timestamp_ms;
     struct produced_batch batches[IN_FLIGHT_MAX]; /* oldest first */
     int batch_count;
@@ -230,8 +231,11 @@ static void plain_produce_ended(struct produce_call *call, enum sim_call_end end
 /* True: only we could have caused this, or the broker lost something. */
 static bool is_out_of_order(const struct produce_call *call, enum sim_call_end end)
 {
-    return end == SIM_CALL_ANSWERED && (call->base.status == STATUS_OUT_OF_ORDER_SEQUENCE ||
-                                        call->base.status == STATUS_STALE_PRODUCER_EPOCH);
+    /* A leader of before, whose clocks stood still with its machine, judges by what it knows. */
+    if (end != SIM_CALL_ANSWERED || call->base.epoch < call->producer->acknowledged_epoch)
+        return false;
+    return call->base.status == STATUS_OUT_OF_ORDER_SEQUENCE ||
+           call->base.status == STATUS_STALE_PRODUCER_EPOCH;
 }
 
 static void idempotent_produce_ended(struct produce_call *call, enum sim_call_end end)
@@ -243,6 +247,8 @@ static void idempotent_produce_ended(struct produce_call *call, enum sim_call_en
     batch->sent = false;
     if (end == SIM_CALL_ANSWERED && call->base.status == STATUS_OK) {
         history_told(&workload->history, call->first, call->records, HISTORY_OK, call->base_offset);
+        if (call->base.epoch > producer->acknowledged_epoch)
+            producer->acknowledged_epoch = call->base.epoch;
         batch->told = true;
         return;
     }

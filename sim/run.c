@@ -67,7 +67,9 @@ static uint32_t draw_domains(uint64_t seed)
     random_seed(&random, seed ^ UINT64_C(0x736565642d646f6d));
     uint32_t domains = random_below(&random, 6) == 0 ? SIM_COMPACTION : 0;
     domains |= random_below(&random, 4) == 0 ? SIM_TRANSACTIONS : 0;
-    return domains | (random_below(&random, 6) == 0 ? SIM_GROUPS : 0);
+    domains |= random_below(&random, 6) == 0 ? SIM_GROUPS : 0;
+    domains |= random_below(&random, 8) == 0 ? SIM_MODERN_GROUPS : 0;
+    return domains | (random_below(&random, 8) == 0 ? SIM_NATIVE_GROUPS : 0);
 }
 
 static void draw_workload(struct sim_run *run, const struct sim_run_options *given)

@@ -96,23 +96,52 @@ static void play_paused_between_holders(struct sim_run *run)
     sim_run_settle(run);
 }
 
-static void prepare_group(struct sim_group *group, struct sim_workload_options *options)
+static void prepare_groups(struct sim_group *group, struct sim_workload_options *options,
+                           uint32_t domain)
 {
     /* A takeover is shorter than a session. */
     group->config.election_timeout_us = 300000;
     group->config.election_timeout_max_us = 600000;
     group->config.heartbeat_us = 50000;
-    options->domains = SIM_GROUPS;
+    options->domains = domain;
     options->churns = false;
     options->plain = options->idempotent = 1;
     options->steady_groups = true;
 }
 
+static void prepare_group(struct sim_group *group, struct sim_workload_options *options)
+{
+    prepare_groups(group, options, SIM_GROUPS);
+}
+
+static void prepare_modern_group(struct sim_group *group, struct sim_workload_options *options)
+{
+    prepare_groups(group, options, SIM_MODERN_GROUPS);
+}
+
+static void prepare_native_group(struct sim_group *group, struct sim_workload_options *options)
+{
+    prepare_groups(group, options, SIM_NATIVE_GROUPS);
+}
+
 static bool is_group_formed(struct sim_run *run, void *context)
 {
+    const struct sim_workload *workload = &run->workload;
     char why[200];
     (void)context;
-    return sim_grouper_drained(run->workload.grouper, why, sizeof(why));
+    if (workload->modern_grouper != NULL)
+        return sim_modern_grouper_drained(workload->modern_grouper, why, sizeof(why));
+    if (workload->native_grouper != NULL)
+        return sim_native_grouper_drained(workload->native_grouper, why, sizeof(why));
+    return sim_grouper_drained(workload->grouper, why, sizeof(why));
+}
+
+static int32_t group_generation(const struct sim_workload *workload)
+{
+    if (workload->modern_grouper != NULL) return sim_modern_grouper_epoch(workload->modern_grouper);
+    if (workload->native_grouper != NULL)
+        return sim_native_grouper_generation(workload->native_grouper);
+    return sim_grouper_generation(workload->grouper);
 }
 
 /* F62: leader after leader goes; no member does: nobody is told to join again. */
@@ -122,7 +151,7 @@ static void play_group_over_failovers(struct sim_run *run)
     if (!sim_run_for(run, 4 * SECOND_US) ||
         !scenario_until(run, is_group_formed, NULL, 20 * SECOND_US, "a group of all members"))
         return;
-    int32_t generation = sim_grouper_generation(run->workload.grouper);
+    int32_t generation = group_generation(&run->workload);
     for (int round = 0; round < 8; round++) {
         struct sim_node *leader = sim_run_until_served(run, TAKEOVER_US);
         if (leader == NULL || !sim_run_for(run, random_between(&run->random, 0, 3 * SECOND_US)))
@@ -133,9 +162,9 @@ static void play_group_over_failovers(struct sim_run *run)
             lose_leader(run, leader);
         if (!sim_run_for(run, random_between(&run->random, 2 * SECOND_US, 4 * SECOND_US))) return;
     }
-    if (sim_grouper_generation(run->workload.grouper) != generation)
+    if (group_generation(&run->workload) != generation)
         sim_verdict_fail(&run->verdict, "I20", "generation %d after failovers only; it was %d",
-                         sim_grouper_generation(run->workload.grouper), generation);
+                         group_generation(&run->workload), generation);
     sim_run_settle(run);
 }
 
@@ -150,5 +179,11 @@ const struct scenario scenario_transactions[] = {
      .play = play_paused_between_holders,
      .prepare = prepare_transactions},
     {.name = "group-over-failovers", .play = play_group_over_failovers, .prepare = prepare_group},
+    {.name = "modern-group-over-failovers",
+     .play = play_group_over_failovers,
+     .prepare = prepare_modern_group},
+    {.name = "native-group-over-failovers",
+     .play = play_group_over_failovers,
+     .prepare = prepare_native_group},
     {0},
 };

@@ -9,7 +9,7 @@
 
 #include "sim/sim_group.h"
 
-#define SIM_CLIENTS_MAX 32
+#define SIM_CLIENTS_MAX 48
 
 enum sim_call_end { SIM_CALL_ANSWERED, SIM_CALL_REFUSED, SIM_CALL_CLOSED, SIM_CALL_TIMED_OUT };
 

@@ -58,6 +58,7 @@ struct sim_payer *sim_payer_new(struct sim_workload *workload, int index, int *c
     payer->workload = workload;
     snprintf(payer->id, sizeof(payer->id), "payer%d", index);
     snprintf(payer->group, sizeof(payer->group), "paid%d", index);
+    history_offsets_init(&payer->offsets, &workload->history, payer->id);
     payer->holder = history_add_holder(&workload->history);
     payer->init_holder = history_add_holder(&workload->history);
     int instances = 1 + (int)random_below(&workload->domain_random, PAYER_INSTANCES);
@@ -74,7 +75,7 @@ void sim_payer_free(struct sim_payer *payer)
     for (int i = 0; i < payer->instance_count; i++)
         sim_world_cancel(world, &payer->instances[i].wake);
     sim_world_cancel(world, &payer->read_wake);
-    sim_release(payer->with_offset);
+    history_offsets_deinit(&payer->offsets);
     sim_release(payer);
 }
 
@@ -141,21 +142,9 @@ bool sim_payer_drained(const struct sim_payer *payer, char *why, size_t why_byte
     return payer->read_last;
 }
 
-/* I16: the offset that is left is that of the last transaction that was committed with one. */
 void sim_payer_judge(struct sim_payer *payer)
 {
-    struct history *history = &payer->workload->history;
-    int64_t last = 0;
-    for (uint32_t i = 0; i < payer->with_offset_count; i++) {
-        uint32_t number = payer->with_offset[i];
-        if (history_transaction(history, number)->marked == HISTORY_COMMITTED && number > last)
-            last = number;
-    }
-    if (payer->read_last && last != payer->offset_read)
-        sim_verdict_fail(history->verdict, "I16",
-                         "%s: its committed offset is %lld, transaction %lld is the last that "
-                         "committed one",
-                         payer->id, (long long)payer->offset_read, (long long)last);
+    if (payer->read_last) history_offsets_judge(&payer->offsets);
 }
 
 /* Sending. */
@@ -164,7 +153,8 @@ static struct transactor_call *new_call(struct transactor *transactor, enum tran
 {
     static const enum sim_request_kind kinds[] = {
         SIM_REQUEST_TXN_INIT,   SIM_REQUEST_TXN_ADD, SIM_REQUEST_TXN_PRODUCE,
-        SIM_REQUEST_TXN_OFFSET, SIM_REQUEST_TXN_END, SIM_REQUEST_FETCH_COMMITTED};
+        SIM_REQUEST_TXN_OFFSET, SIM_REQUEST_TXN_END, SIM_REQUEST_FETCH_COMMITTED,
+        SIM_REQUEST_COMMIT};
     struct sim_workload *workload = workload_of(transactor);
     struct transactor_call *call = sim_call_new(&workload->clients, sizeof(*call),
                                                 transactor->client, transactor_serve, call_ended);
@@ -246,6 +236,13 @@ static void ask_to_commit_offset(struct transactor *transactor)
 {
     struct transactor_call *call = new_call(transactor, TRANSACTOR_OFFSET);
     call->offset = transactor->transaction;
+    ask(transactor, call);
+}
+
+static void ask_to_commit_plain_offset(struct transactor *transactor)
+{
+    struct transactor_call *call = new_call(transactor, TRANSACTOR_PLAIN_OFFSET);
+    call->offset = history_offsets_begin_plain(&transactor->payer->offsets);
     ask(transactor, call);
 }
 
@@ -337,17 +334,6 @@ static bool all_written(const struct transactor *transactor)
 
 /* Beginnings and ends. */
 
-static void note_offset(struct sim_payer *payer, uint32_t transaction)
-{
-    if (payer->with_offset_count == payer->with_offset_capacity) {
-        payer->with_offset_capacity =
-            payer->with_offset_capacity == 0 ? 32 : 2 * payer->with_offset_capacity;
-        payer->with_offset = sim_grow(payer->with_offset,
-                                      payer->with_offset_capacity * sizeof(payer->with_offset[0]));
-    }
-    payer->with_offset[payer->with_offset_count++] = transaction;
-}
-
 static void begin_transaction(struct transactor *transactor)
 {
     struct sim_workload *workload = workload_of(transactor);
@@ -363,7 +349,8 @@ static void begin_transaction(struct transactor *transactor)
     }
     transactor->with_offset = random_below(random, 3) == 0;
     transactor->offset_told = false;
-    if (transactor->with_offset) note_offset(transactor->payer, transactor->transaction);
+    if (transactor->with_offset)
+        history_offsets_begin_transactional(&transactor->payer->offsets, transactor->transaction);
     uint64_t ending = random_below(random, 20);
     transactor->commits = ending < 13;
     transactor->leaves = ending == 19;
@@ -437,6 +424,10 @@ static void go_on(struct transactor *transactor)
         break;
     case TRANSACTOR_IDLE:
         if (waits || workload->draining) break;
+        if (random_below(random_of(transactor), 6) == 0) {
+            ask_to_commit_plain_offset(transactor);
+            break;
+        }
         begin_transaction(transactor);
         go_on(transactor);
         return;
@@ -512,8 +503,7 @@ static void end_answered(struct transactor_call *call)
     struct history *history = &payer->workload->history;
     history_told_ending(history, call->transaction,
                         call->commit ? HISTORY_COMMITTED : HISTORY_ABORTED);
-    if (call->commit && call->with_offset && (int64_t)call->transaction > payer->offset_told)
-        payer->offset_told = call->transaction;
+    if (call->commit && call->with_offset) history_offsets_told(&payer->offsets, call->transaction);
     if (transactor->v2) history_granted(history, payer->holder, call->next);
     if (!is_current(call)) return;
     bool unresolved = any_batch(transactor);
@@ -546,8 +536,8 @@ static void forget_told_batches(struct transactor_lane *lane)
 static void judge_order(struct transactor_call *call, const struct transactor_lane *lane,
                         struct transactor_batch *batch, bool answered)
 {
-    bool rejected =
-        answered && call->base.status == STATUS_OUT_OF_ORDER_SEQUENCE && batch == &lane->batches[0];
+    bool rejected = answered && call->base.status == STATUS_OUT_OF_ORDER_SEQUENCE &&
+                    call->base.epoch >= lane->acknowledged_epoch && batch == &lane->batches[0];
     if (rejected && batch->rejected)
         sim_verdict_fail(workload_of(call->transactor)->verdict, "I6",
                          "%s/%u: sequence %d of %s (producer %lld epoch %d) refused as out of "
@@ -566,6 +556,8 @@ static void produce_answered(struct transactor_call *call, bool answered)
     if (ok)
         history_told(&workload_of(transactor)->history, call->first, call->records, HISTORY_OK,
                      call->base_offset);
+    if (ok && call->base.epoch > lane->acknowledged_epoch)
+        lane->acknowledged_epoch = call->base.epoch;
     struct transactor_batch *batch = find_batch(lane, call->first);
     if (batch == NULL) return;
     batch->sent = false;
@@ -577,27 +569,11 @@ static void produce_answered(struct transactor_call *call, bool answered)
     forget_told_batches(lane);
 }
 
-static void read_answered(struct transactor_call *call)
-{
-    struct sim_payer *payer = call->transactor->payer;
-    struct history *history = &payer->workload->history;
-    int64_t read = call->offset < 0 ? 0 : call->offset;
-    int64_t least = call->offset_told > payer->offset_read ? call->offset_told : payer->offset_read;
-    if (read > 0 && read <= history->transaction_count)
-        history_shows_committed(history, (uint32_t)read, "a committed offset");
-    if (read < least)
-        sim_verdict_fail(history->verdict, "I18",
-                         "%s: committed offset read as %lld from node %d (epoch %d); it was %lld",
-                         payer->id, (long long)read, call->base.node->index + 1, call->base.epoch,
-                         (long long)least);
-    payer->offset_read = read;
-    if (call->with_offset) payer->read_last = true;
-}
-
 /* True: the transaction is abandoned or the id lost; nothing to try again. */
 static bool refused_for_good(struct transactor_call *call)
 {
     struct transactor *transactor = call->transactor;
+    if (call->act == TRANSACTOR_PLAIN_OFFSET) return false;
     if (!is_current(call) && call->act != TRANSACTOR_INIT) return true;
     if (is_fenced(call->base.status)) {
         lose(transactor);
@@ -628,6 +604,9 @@ static void take_answer(struct transactor_call *call, bool answered)
             break;
         case TRANSACTOR_OFFSET: transactor->offset_told |= is_current(call); break;
         case TRANSACTOR_END: end_answered(call); break;
+        case TRANSACTOR_PLAIN_OFFSET:
+            history_offsets_told(&transactor->payer->offsets, call->offset);
+            break;
         default: break;
         }
         return;
@@ -642,7 +621,8 @@ static void call_ended(struct sim_call *base, enum sim_call_end end)
 {
     static const char *const names[] = {"an InitProducerId", "an AddPartitionsToTxn",
                                         "a batch",           "a TxnOffsetCommit",
-                                        "an EndTxn",         ""};
+                                        "an EndTxn",         "",
+                                        "an OffsetCommit"};
     struct transactor_call *call = (struct transactor_call *)base;
     struct transactor *transactor = call->transactor;
     struct sim_workload *workload = workload_of(transactor);
@@ -660,10 +640,14 @@ static void call_ended(struct sim_call *base, enum sim_call_end end)
                         (long long)call->next.producer_id, call->next.epoch);
     if (call->act == TRANSACTOR_READ_OFFSET) {
         transactor->payer->reading = false;
-        if (ok) read_answered(call);
+        if (ok)
+            history_offsets_read(&transactor->payer->offsets, call->offset, call->sent_us,
+                                 base->node->index + 1);
+        if (ok && call->with_offset) transactor->payer->read_last = true;
         return;
     }
-    if (ok && call->act != TRANSACTOR_INIT && !call->duplicate)
+    bool fenced = call->act != TRANSACTOR_INIT && call->act != TRANSACTOR_PLAIN_OFFSET;
+    if (ok && fenced && !call->duplicate)
         history_accepted(&workload->history, call->grant, call->newest, names[call->act]);
     if (call->ghost) return;
     take_answer(call, answered);
@@ -683,7 +667,7 @@ static void read_wake(struct sim_event *event)
                            random_between(&workload->domain_random, 50000, 500000));
     if (payer->reading) return;
     struct transactor_call *call = new_call(&payer->instances[0], TRANSACTOR_READ_OFFSET);
-    call->offset_told = payer->offset_told;
+    call->sent_us = workload->world->now_us;
     call->with_offset = workload->draining && instances_rest(payer);
     payer->reading = true;
     send_call(call);

@@ -7,6 +7,7 @@
 #define MOONMQ_SIM_TRANSACTOR_H
 
 #include "sim/history_fences.h"
+#include "sim/history_offsets.h"
 #include "sim/history_transactions.h"
 #include "sim/workload.h"
 
@@ -22,6 +23,7 @@ enum transactor_act {
     TRANSACTOR_OFFSET,
     TRANSACTOR_END,
     TRANSACTOR_READ_OFFSET,
+    TRANSACTOR_PLAIN_OFFSET, /* committed outside of any transaction */
 };
 
 struct transactor_batch {
@@ -36,8 +38,9 @@ struct transactor_lane {
     const struct sim_topic *topic;
     uint32_t partition, log;
     int32_t next_sequence;
-    bool used;   /* in the transaction under way */
-    int planned; /* batches of it that are not begun yet */
+    int32_t acknowledged_epoch; /* the newest of a leader that took a batch */
+    bool used;                  /* in the transaction under way */
+    int planned;                /* batches of it that are not begun yet */
     struct transactor_batch batches[TRANSACTOR_IN_FLIGHT_MAX]; /* oldest first */
     int batch_count;
 };
@@ -92,12 +95,8 @@ struct sim_payer {
     int instance_count;
     struct sim_event read_wake;
     bool reading;
-    int64_t offset_told; /* the highest that was committed for certain */
-    int64_t offset_read; /* the last that was read; 0: none */
-    bool read_last;      /* that was after everything had ended */
-    /* Transactions with an offset, which is their number in the history. */
-    uint32_t *with_offset;
-    uint32_t with_offset_count, with_offset_capacity;
+    struct history_offsets offsets; /* what they commit for the group */
+    bool read_last;                 /* the last reading was after everything had ended */
 };
 
 /* Everything that the process needs is copied in, so that a late one finds it. */
@@ -114,8 +113,8 @@ struct transactor_call {
     history_id first;
     uint32_t records;
     int32_t sequence;
-    int64_t offset;      /* to commit, or (answer) read */
-    int64_t offset_told; /* when a read was sent */
+    int64_t offset;  /* to commit, or (answer) read */
+    int64_t sent_us; /* of a read */
     /* answer */
     struct history_grant next;
     int64_t base_offset;

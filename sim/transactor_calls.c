@@ -118,26 +118,29 @@ static void serve_offsets(struct transactor_call *call, struct transactor_at_nod
     struct transactor *transactor = call->transactor;
     struct sim_payer *payer = transactor->payer;
     struct broker *broker = call->base.node->broker;
-    bool commits = call->act == TRANSACTOR_OFFSET;
+    bool transactional = call->act == TRANSACTOR_OFFSET;
+    bool commits = transactional || call->act == TRANSACTOR_PLAIN_OFFSET;
     at_node->offset =
         (struct committed_offset){.topic = text_slice(transactor->lanes[0].topic->name),
                                   .partition = 0,
                                   .offset = commits ? call->offset : -1,
                                   .leader_epoch = -1};
-    at_node->offsets = (struct offsets_request){
-        .group = text_slice(payer->group),
-        .generation = -1,
-        .transactional = commits,
-        .transactional_id = text_slice(payer->id),
-        .transaction_client = transactor->v2 ? TRANSACTION_CLIENT_V2 : TRANSACTION_CLIENT_OLD,
-        .producer_id = call->grant.producer_id,
-        .producer_epoch = call->grant.epoch,
-        .require_stable = true,
-        .offsets = &at_node->offset,
-        .offset_count = 1,
-        .timeout_us = ACK_TIMEOUT_US,
-        .done = offsets_done,
-        .context = at_node};
+    at_node->offsets = (struct offsets_request){.group = text_slice(payer->group),
+                                                .generation = -1,
+                                                .require_stable = true,
+                                                .offsets = &at_node->offset,
+                                                .offset_count = 1,
+                                                .timeout_us = ACK_TIMEOUT_US,
+                                                .done = offsets_done,
+                                                .context = at_node};
+    if (transactional) {
+        at_node->offsets.transactional = true;
+        at_node->offsets.transactional_id = text_slice(payer->id);
+        at_node->offsets.transaction_client =
+            transactor->v2 ? TRANSACTION_CLIENT_V2 : TRANSACTION_CLIENT_OLD;
+        at_node->offsets.producer_id = call->grant.producer_id;
+        at_node->offsets.producer_epoch = call->grant.epoch;
+    }
     if (commits)
         broker_commit_offsets(broker, &at_node->offsets);
     else
@@ -203,6 +206,7 @@ void transactor_serve(struct sim_call *base)
     switch (call->act) {
     case TRANSACTOR_PRODUCE: serve_produce(call, at_node); break;
     case TRANSACTOR_OFFSET:
+    case TRANSACTOR_PLAIN_OFFSET:
     case TRANSACTOR_READ_OFFSET: serve_offsets(call, at_node); break;
     default: serve_request(call, at_node); break;
     }

@@ -62,6 +62,12 @@ void sim_workload_init(struct sim_workload *workload, struct sim_group *group,
     if ((options->domains & SIM_TRANSACTIONS) != 0) add_payers(workload, &client);
     if ((options->domains & SIM_GROUPS) != 0)
         workload->grouper = sim_grouper_new(workload, &client);
+    if ((options->domains & SIM_DELETIONS) != 0)
+        workload->deleter = sim_deleter_new(workload, client++);
+    if ((options->domains & SIM_MODERN_GROUPS) != 0)
+        workload->modern_grouper = sim_modern_grouper_new(workload, &client);
+    if ((options->domains & SIM_NATIVE_GROUPS) != 0)
+        workload->native_grouper = sim_native_grouper_new(workload, &client);
     ASSERT(client <= SIM_CLIENTS_MAX);
 }
 
@@ -81,6 +87,9 @@ void sim_workload_deinit(struct sim_workload *workload)
     for (int i = 0; i < workload->reader_count; i++)
         sim_committed_reader_free(workload->readers[i]);
     if (workload->grouper != NULL) sim_grouper_free(workload->grouper);
+    if (workload->deleter != NULL) sim_deleter_free(workload->deleter);
+    if (workload->modern_grouper != NULL) sim_modern_grouper_free(workload->modern_grouper);
+    if (workload->native_grouper != NULL) sim_native_grouper_free(workload->native_grouper);
     history_deinit(&workload->history);
 }
 
@@ -107,6 +116,9 @@ void sim_workload_domains_ready(struct sim_workload *workload)
     for (int i = 0; i < workload->reader_count; i++)
         sim_committed_reader_start(workload->readers[i]);
     if (workload->grouper != NULL) sim_grouper_start(workload->grouper);
+    if (workload->deleter != NULL) sim_deleter_start(workload->deleter);
+    if (workload->modern_grouper != NULL) sim_modern_grouper_start(workload->modern_grouper);
+    if (workload->native_grouper != NULL) sim_native_grouper_start(workload->native_grouper);
 }
 
 struct sim_topic *sim_workload_add_topic(struct sim_workload *workload, const char *name,
@@ -146,6 +158,17 @@ void sim_workload_judge(struct sim_workload *workload)
         sim_payer_judge(workload->payers[i]);
 }
 
+static bool groups_drained(const struct sim_workload *workload, char *why, size_t why_bytes)
+{
+    if (workload->grouper != NULL && !sim_grouper_drained(workload->grouper, why, why_bytes))
+        return false;
+    if (workload->modern_grouper != NULL &&
+        !sim_modern_grouper_drained(workload->modern_grouper, why, why_bytes))
+        return false;
+    return workload->native_grouper == NULL ||
+           sim_native_grouper_drained(workload->native_grouper, why, why_bytes);
+}
+
 static bool domains_drained(const struct sim_workload *workload, char *why, size_t why_bytes)
 {
     if (workload->founder == NULL) return true;
@@ -157,13 +180,17 @@ static bool domains_drained(const struct sim_workload *workload, char *why, size
         snprintf(why, why_bytes, "the keeper of keys waits for an answer");
         return false;
     }
+    if (workload->deleter != NULL && !sim_deleter_drained(workload->deleter)) {
+        snprintf(why, why_bytes, "the deleter of records waits for an answer");
+        return false;
+    }
     for (int i = 0; i < workload->payer_count; i++) {
         if (!sim_payer_drained(workload->payers[i], why, why_bytes)) return false;
     }
     for (int i = 0; i < workload->reader_count; i++) {
         if (!sim_committed_reader_drained(workload->readers[i], why, why_bytes)) return false;
     }
-    return workload->grouper == NULL || sim_grouper_drained(workload->grouper, why, why_bytes);
+    return groups_drained(workload, why, why_bytes);
 }
 
 bool sim_workload_drained(const struct sim_workload *workload, char *why, size_t why_bytes)

@@ -1,6 +1,6 @@
 /* workload.h: what the virtual clients do, all at once: producers (plain, idempotent), consumers,
  * a committer of offsets, and one who creates, grows, alters, deletes and recreates topics; in some
- * runs also those of a domain: transactions, groups, compaction.
+ * runs also those of a domain: transactions, groups of three kinds, compaction, deletions.
  *
  * Topics "data0" … exist for the whole run; "churn0" … come and go; each domain has topics of its
  * own, made when the data topics are there. Clients learn the leader from answers, retry as real
@@ -22,7 +22,15 @@
 #define SIM_TOPIC_CHANGES_MAX 6
 
 /* Kinds of clients that only some runs have: bits. */
-enum sim_domain { SIM_TRANSACTIONS = 1, SIM_GROUPS = 2, SIM_COMPACTION = 4, SIM_DOMAINS_ALL = 7 };
+enum sim_domain {
+    SIM_TRANSACTIONS = 1,
+    SIM_GROUPS = 2,
+    SIM_COMPACTION = 4,
+    SIM_DELETIONS = 8,
+    SIM_MODERN_GROUPS = 16,
+    SIM_NATIVE_GROUPS = 32,
+    SIM_DOMAINS_ALL = 63,
+};
 
 enum sim_request_kind {
     SIM_REQUEST_PRODUCE,
@@ -40,6 +48,9 @@ enum sim_request_kind {
     SIM_REQUEST_TXN_END,
     SIM_REQUEST_FETCH_STABLE,
     SIM_REQUEST_GROUP,
+    SIM_REQUEST_DELETE_RECORDS,
+    SIM_REQUEST_MODERN_GROUP,
+    SIM_REQUEST_NATIVE_GROUP,
     SIM_REQUEST_KIND_COUNT
 };
 #define SIM_FAULT_COLUMNS 48
@@ -79,6 +90,9 @@ struct sim_producer;
 struct sim_consumer;
 struct sim_committer;
 struct sim_churner;
+struct sim_deleter;
+struct sim_modern_grouper;
+struct sim_native_grouper;
 
 struct sim_workload {
     struct sim_group *group;
@@ -105,9 +119,12 @@ struct sim_workload {
     struct sim_payer *payers[SIM_PAYERS_MAX];
     struct sim_committed_reader *readers[SIM_READERS_MAX];
     int payer_count, reader_count;
-    struct sim_grouper *grouper; /* NULL: no groups */
-    uint64_t admin_acknowledged; /* changes of churn topics */
-    uint64_t active_faults;      /* bits, set by faults.c */
+    struct sim_grouper *grouper;               /* NULL: no groups */
+    struct sim_deleter *deleter;               /* NULL: no deletions */
+    struct sim_modern_grouper *modern_grouper; /* NULL: no groups of the new protocol */
+    struct sim_native_grouper *native_grouper; /* NULL: no native groups */
+    uint64_t admin_acknowledged;               /* changes of churn topics */
+    uint64_t active_faults;                    /* bits, set by faults.c */
     /* Requests sent while a fault was active, for the coverage table; the last column: none was. */
     uint64_t coverage[SIM_REQUEST_KIND_COUNT][SIM_FAULT_COLUMNS];
 };
@@ -193,6 +210,30 @@ void sim_grouper_free(struct sim_grouper *grouper);
 bool sim_grouper_drained(const struct sim_grouper *grouper, char *why, size_t why_bytes);
 /* The newest that a member was given; 0: none yet. */
 int32_t sim_grouper_generation(const struct sim_grouper *grouper);
+
+/* The same of the new protocol: modern_grouper.c. */
+struct sim_modern_grouper *sim_modern_grouper_new(struct sim_workload *workload, int *client);
+void sim_modern_grouper_start(struct sim_modern_grouper *grouper);
+void sim_modern_grouper_free(struct sim_modern_grouper *grouper);
+bool sim_modern_grouper_drained(const struct sim_modern_grouper *grouper, char *why,
+                                size_t why_bytes);
+/* The newest epoch that a member was given; 0: none yet. */
+int32_t sim_modern_grouper_epoch(const struct sim_modern_grouper *grouper);
+
+/* The same of native members: native_grouper.c. */
+struct sim_native_grouper *sim_native_grouper_new(struct sim_workload *workload, int *client);
+void sim_native_grouper_start(struct sim_native_grouper *grouper);
+void sim_native_grouper_free(struct sim_native_grouper *grouper);
+bool sim_native_grouper_drained(const struct sim_native_grouper *grouper, char *why,
+                                size_t why_bytes);
+/* The newest generation that a member was given; 0: none yet. */
+int32_t sim_native_grouper_generation(const struct sim_native_grouper *grouper);
+
+/* Deletes the oldest records of data topics: deleter.c. */
+struct sim_deleter *sim_deleter_new(struct sim_workload *workload, int client);
+void sim_deleter_start(struct sim_deleter *deleter);
+void sim_deleter_free(struct sim_deleter *deleter);
+bool sim_deleter_drained(const struct sim_deleter *deleter);
 
 /* Makes the topics of the domains. */
 struct sim_founder *sim_founder_new(struct sim_workload *workload, int client);

@@ -8,12 +8,13 @@
 
 #include <cmocka.h>
 
-#include "sim/history_groups.h"
+#include "sim/history_shares.h"
 
 struct scene {
     struct sim_world world;
     struct sim_verdict verdict;
     struct history_group group;
+    struct history_shares shares;
 };
 
 static struct scene *scene_new(void)
@@ -22,6 +23,7 @@ static struct scene *scene_new(void)
     sim_world_init(&scene->world, 1);
     scene->verdict.world = &scene->world;
     history_group_init(&scene->group, &scene->verdict);
+    history_shares_init(&scene->shares, &scene->verdict);
     return scene;
 }
 
@@ -30,6 +32,7 @@ static const char *scene_end(struct scene *scene)
     static char invariant[8];
     strcpy(invariant, scene->verdict.failed ? scene->verdict.invariant : "");
     history_group_deinit(&scene->group);
+    history_shares_deinit(&scene->shares);
     sim_world_deinit(&scene->world);
     free(scene);
     return invariant;
@@ -112,6 +115,55 @@ static void an_offset_that_nobody_sent_is_noticed(void **state)
     assert_string_equal(scene_end(scene), "I18");
 }
 
+/* What `process` asks from here on is accepted. */
+static void accepted(struct scene *scene, int process)
+{
+    history_shares_accepted(&scene->shares, process,
+                            history_shares_is_put_out(&scene->shares, process), "a heartbeat");
+}
+
+static void a_share_that_is_given_up_passes_on_cleanly(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    int a = history_shares_new_process(&scene->shares);
+    int b = history_shares_new_process(&scene->shares);
+    history_shares_take(&scene->shares, a, 0x3);
+    history_shares_give_up(&scene->shares, a, 0x1);
+    history_shares_take(&scene->shares, b, 0x1);
+    assert_int_equal(history_shares_tenure(&scene->shares, 0), 2);
+    assert_int_equal(history_shares_tenure(&scene->shares, 1), 1);
+    accepted(scene, a);
+    accepted(scene, b);
+    assert_string_equal(scene_end(scene), "");
+}
+
+static void two_members_that_go_on_with_one_share_are_noticed(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    int a = history_shares_new_process(&scene->shares);
+    int b = history_shares_new_process(&scene->shares);
+    history_shares_take(&scene->shares, a, 0x3);
+    history_shares_take(&scene->shares, b, 0x2);
+    accepted(scene, a);
+    assert_string_equal(scene_end(scene), "I20");
+}
+
+static void who_was_put_out_may_join_anew(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    int a = history_shares_new_process(&scene->shares);
+    int b = history_shares_new_process(&scene->shares);
+    history_shares_take(&scene->shares, a, 0x3);
+    history_shares_take(&scene->shares, b, 0x3);
+    history_shares_rejoin(&scene->shares, a);
+    accepted(scene, a);
+    accepted(scene, b);
+    assert_string_equal(scene_end(scene), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +174,9 @@ int main(void)
         cmocka_unit_test(an_offset_that_goes_back_is_noticed),
         cmocka_unit_test(an_open_commit_may_take_effect_in_its_generation_only),
         cmocka_unit_test(an_offset_that_nobody_sent_is_noticed),
+        cmocka_unit_test(a_share_that_is_given_up_passes_on_cleanly),
+        cmocka_unit_test(two_members_that_go_on_with_one_share_are_noticed),
+        cmocka_unit_test(who_was_put_out_may_join_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,6 +230,51 @@ static void weak_acknowledgements_may_be_lost(void **state)
     assert_string_equal(scene_end(scene), "");
 }
 
+/* Nothing but deletions may move the start of the scene's log. */
+static struct scene *kept_scene_new(int64_t asked)
+{
+    struct scene *scene = scene_new();
+    scene->history.logs[scene->log].kept = true;
+    history_ask_deletion(&scene->history, scene->log, asked);
+    return scene;
+}
+
+static void a_log_may_begin_up_to_where_deletions_were_asked(void **state)
+{
+    (void)state;
+    struct scene *scene = kept_scene_new(5);
+    history_told_deletion(&scene->history, scene->log, 3, 4);
+    history_see_start(&scene->history, scene->log, 3, true, 0);
+    history_see_start(&scene->history, scene->log, 5, true, 0);
+    history_see_start(&scene->history, scene->log, 0, false, 1);
+    assert_string_equal(scene_end(scene), "");
+}
+
+static void a_start_above_what_anybody_deleted_is_noticed(void **state)
+{
+    (void)state;
+    struct scene *scene = kept_scene_new(5);
+    history_see_start(&scene->history, scene->log, 6, false, 1);
+    assert_string_equal(scene_end(scene), "I1");
+}
+
+static void a_deletion_that_is_told_and_not_done_is_noticed(void **state)
+{
+    (void)state;
+    struct scene *scene = kept_scene_new(5);
+    history_told_deletion(&scene->history, scene->log, 5, 4);
+    assert_string_equal(scene_end(scene), "I15");
+}
+
+static void deleted_records_that_come_back_are_noticed(void **state)
+{
+    (void)state;
+    struct scene *scene = kept_scene_new(5);
+    history_told_deletion(&scene->history, scene->log, 5, 5);
+    history_see_start(&scene->history, scene->log, 4, true, 2);
+    assert_string_equal(scene_end(scene), "I15");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +292,10 @@ int main(void)
         cmocka_unit_test(a_refused_record_that_appears_is_noticed),
         cmocka_unit_test(a_record_of_another_incarnation_is_noticed),
         cmocka_unit_test(weak_acknowledgements_may_be_lost),
+        cmocka_unit_test(a_log_may_begin_up_to_where_deletions_were_asked),
+        cmocka_unit_test(a_start_above_what_anybody_deleted_is_noticed),
+        cmocka_unit_test(a_deletion_that_is_told_and_not_done_is_noticed),
+        cmocka_unit_test(deleted_records_that_come_back_are_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "sim/history_fences.h"
+#include "sim/history_offsets.h"
 #include "sim/history_transactions.h"
 
 #define PRODUCER 7
@@ -322,6 +323,101 @@ static void an_epoch_that_goes_back_in_a_log_is_noticed(void **state)
     assert_string_equal(scene_end(scene), "I17");
 }
 
+/* One offset, and time that passes with each step. */
+static void offsets_new(struct scene *scene, struct history_offsets *offsets)
+{
+    history_offsets_init(offsets, &scene->history, "payer");
+}
+
+static int64_t plain_commit(struct scene *scene, struct history_offsets *offsets)
+{
+    scene->world.now_us++;
+    int64_t value = history_offsets_begin_plain(offsets);
+    scene->world.now_us++;
+    history_offsets_told(offsets, value);
+    return value;
+}
+
+static uint32_t transactional_commit(struct scene *scene, struct history_offsets *offsets)
+{
+    scene->world.now_us++;
+    uint32_t number = begin(scene);
+    history_offsets_begin_transactional(offsets, number);
+    scene->world.now_us++;
+    end(scene, number, HISTORY_COMMITTED);
+    history_offsets_told(offsets, number);
+    return number;
+}
+
+static void read_offset(struct scene *scene, struct history_offsets *offsets, int64_t value)
+{
+    history_offsets_read(offsets, value, ++scene->world.now_us, 1);
+}
+
+static void an_offset_follows_plain_and_transactional_commits(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    struct history_offsets offsets;
+    offsets_new(scene, &offsets);
+    read_offset(scene, &offsets, -1);
+    read_offset(scene, &offsets, plain_commit(scene, &offsets));
+    read_offset(scene, &offsets, transactional_commit(scene, &offsets));
+    int64_t open = history_offsets_begin_plain(&offsets);
+    read_offset(scene, &offsets, plain_commit(scene, &offsets));
+    read_offset(scene, &offsets, open); /* it took its time */
+    history_offsets_deinit(&offsets);
+    assert_string_equal(scene_end(scene), "");
+}
+
+static void an_older_commit_of_either_kind_that_is_read_is_noticed(void **state)
+{
+    (void)state;
+    for (int plain_first = 0; plain_first < 2; plain_first++) {
+        struct scene *scene = scene_new();
+        struct history_offsets offsets;
+        offsets_new(scene, &offsets);
+        int64_t older = plain_first ? plain_commit(scene, &offsets)
+                                    : (int64_t)transactional_commit(scene, &offsets);
+        if (plain_first)
+            transactional_commit(scene, &offsets);
+        else
+            plain_commit(scene, &offsets);
+        read_offset(scene, &offsets, older);
+        history_offsets_deinit(&offsets);
+        assert_string_equal(scene_end(scene), "I18");
+    }
+}
+
+static void an_offset_that_is_forgotten_is_noticed(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    struct history_offsets offsets;
+    offsets_new(scene, &offsets);
+    plain_commit(scene, &offsets);
+    read_offset(scene, &offsets, -1);
+    history_offsets_deinit(&offsets);
+    assert_string_equal(scene_end(scene), "I18");
+}
+
+static void a_last_offset_that_is_not_the_last_committed_is_noticed(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    struct history_offsets offsets;
+    offsets_new(scene, &offsets);
+    read_offset(scene, &offsets, plain_commit(scene, &offsets));
+    uint32_t number = begin(scene);
+    history_offsets_begin_transactional(&offsets, number);
+    history_ask_ending(&scene->history, number, HISTORY_COMMITTED);
+    history_transaction(&scene->history, number)->marked = HISTORY_COMMITTED;
+    scene->world.now_us++;
+    history_offsets_judge(&offsets);
+    history_offsets_deinit(&offsets);
+    assert_string_equal(scene_end(scene), "I16");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +439,10 @@ int main(void)
         cmocka_unit_test(an_acceptance_after_a_fence_is_noticed),
         cmocka_unit_test(an_older_producer_id_is_fenced_by_a_newer_one),
         cmocka_unit_test(an_epoch_that_goes_back_in_a_log_is_noticed),
+        cmocka_unit_test(an_offset_follows_plain_and_transactional_commits),
+        cmocka_unit_test(an_older_commit_of_either_kind_that_is_read_is_noticed),
+        cmocka_unit_test(an_offset_that_is_forgotten_is_noticed),
+        cmocka_unit_test(a_last_offset_that_is_not_the_last_committed_is_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
