@@ -44,6 +44,7 @@ struct fetch_work {
     int32_t *indexes; /* the partition of each part */
     uint32_t part_count;
     bool reading;
+    bool moved;   /* some cursor, by the last read */
     bool waiting; /* for partitions, as a member */
 };
 
@@ -107,13 +108,15 @@ static bool put_next_position(const struct fetch_work *work, uint32_t i, int64_t
     return !buffer_failed(positions);
 }
 
-static void move_cursor(struct session_topic *topic, int32_t partition, int64_t next_offset)
+static void move_cursor(struct fetch_work *work, struct session_topic *topic, int32_t partition,
+                        int64_t next_offset)
 {
     if (topic == NULL || (uint32_t)partition >= topic->cursor_count) return;
     struct session_cursor *cursor = &topic->cursors[partition];
     if (next_offset == cursor->next) return;
     cursor->next = next_offset;
     cursor->dirty = true;
+    work->moved = true;
 }
 
 /* Fills sink and positions from what was read. The first error, if nothing else is there to give.
@@ -137,7 +140,7 @@ static enum status answer_parts(struct fetch_work *work, struct record_sink *sin
             first = error_set(error, status, "%s/%d at offset %lld: %s", work->topic,
                               work->indexes[i], (long long)next_offset, why.text);
         }
-        move_cursor(topic, work->indexes[i], next_offset);
+        move_cursor(work, topic, work->indexes[i], next_offset);
         if (work->explicit_positions && status == STATUS_OK) {
             put_next_position(work, i, next_offset, positions);
         }
@@ -150,7 +153,8 @@ static uint32_t ok_count(const struct buffer *positions)
     return (uint32_t)(positions->bytes / (sizeof(uint32_t) + 2 * sizeof(uint64_t)));
 }
 
-/* Encodes the records into the request's answer; from then on nothing borrows what was read. */
+/* Encodes the records into the request's answer; from then on nothing borrows what was read.
+ * STATUS_AGAIN: there was none, but what was read is passed, and there may be some behind it. */
 static enum status encode_records(struct fetch_work *work, struct session_topic *topic,
                                   struct error *error)
 {
@@ -163,12 +167,15 @@ static enum status encode_records(struct fetch_work *work, struct session_topic 
     };
     struct buffer positions;
     buffer_init(&positions, 0);
+    work->moved = false;
     record_sink_begin(&sink);
     enum status status = answer_parts(work, &sink, topic, &positions, error);
     struct wire_list list = {ok_count(&positions), buffer_slice(&positions)};
     if (status == STATUS_OK) record_sink_end(&sink, work->explicit_positions ? &list : NULL);
     buffer_deinit(&positions);
-    return status;
+    if (!work->moved || sink.count > 0 || work->records_max == 0) return status;
+    buffer_clear(&work->request->answer);
+    return STATUS_AGAIN;
 }
 
 /* ---- step 3: reading ---- */
@@ -208,7 +215,9 @@ static void read_done(void *context, struct fetch *fetch)
     struct error error = {.status = STATUS_OK};
     enum status status = encode_records(work, topic, &error);
     fetch_release(fetch);
-    if (status == STATUS_OK) {
+    if (status == STATUS_AGAIN) {
+        read_cursors(work);
+    } else if (status == STATUS_OK) {
         native_answer_ok(work->request);
     } else {
         native_fail_status(work->request, status, &error);

@@ -936,7 +936,14 @@ def test_transactions(one, connect):
     assert reader.fetch("ledger", "auditor", isolation=1) == []
     assert [r.value for r in connect().fetch("ledger", "anybody")] == [b"kept", b"dropped"]
     one.expect("BEGIN_TXN", b"", "OK")
-    one.idempotent(producer, 2, "ledger", "fenced")
+    one.expect("PRODUCE_BATCH", idempotent_batch(producer, 2, "ledger", 1000), "PRODUCE_BATCH_ACK")
+    one.expect("END_TXN", u8(0), "OK")
+    one.produce("ledger", "behind it")
+    wait_for(lambda: one.list_offsets("ledger")[0][1]["lso"] == 1006, "the marker")
+    [behind] = reader.fetch("ledger", "auditor", 10, isolation=1)
+    assert behind.value == b"behind it", "an answer without records says that there are none"
+    one.expect("BEGIN_TXN", b"", "OK")
+    one.idempotent(producer, 1002, "ledger", "fenced")
     successor = connect()
     successor.init_producer("accountant")
     for name, payload in (("TXN_OFFSET_COMMIT", offsets), ("END_TXN", u8(1))):
