@@ -354,6 +354,7 @@ void broker_promote(struct broker *broker, int32_t epoch, broker_done_fn done, v
 
 void broker_serving_began(struct broker *broker)
 {
+    broker->serving_since_us = loop_now_us(broker->loop);
     group_coordinator_serving_began(broker);
     leader_wait_view_changed(broker);
     produce_backlog_continue(broker);

@@ -53,6 +53,7 @@ struct broker {
     int64_t began_us, began_wall_ms; /* the producers' clock counts on from there */
     bool leading;                    /* promoted, not demoted since */
     int32_t leading_epoch;           /* valid while leading */
+    int64_t serving_since_us;        /* … and serving */
     struct promotion *promotions;    /* under way */
     broker_done_fn stop_done;        /* asked to stop while starting */
     void *stop_context;

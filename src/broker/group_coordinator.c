@@ -294,7 +294,6 @@ void group_coordinator_serving_began(struct broker *broker)
 {
     const struct topic *topic =
         catalog_find(broker, CONSUMER_OFFSETS_TOPIC, strlen(CONSUMER_OFFSETS_TOPIC));
-    broker->groups->serving_since_us = loop_now_us(broker->loop);
     for (uint32_t i = 0; topic != NULL && i < topic->partition_count; i++) {
         group_coordinator_applied(topic->partitions[i]);
         offsets_applied(topic->partitions[i]);

@@ -25,8 +25,7 @@ struct group_coordinator {
     uint64_t lives;          /* that ever were */
     size_t bytes;            /* of all of them */
     bool answering;          /* inside a callback */
-    int64_t serving_since_us;
-    int64_t expired_us; /* when offsets were last looked at for their age */
+    int64_t expired_us;      /* when offsets were last looked at for their age */
     struct group_store *stores;
     struct group_removal *removals;
     struct session_group *sessions; /* group_session.c */

@@ -396,7 +396,7 @@ void group_offsets_expire(struct broker *broker)
         catalog_find(broker, CONSUMER_OFFSETS_TOPIC, strlen(CONSUMER_OFFSETS_TOPIC));
     if (topic == NULL || broker_check_serving(broker) != STATUS_OK) return;
     /* Never right after taking over: who uses a group shall have come back first (T35). */
-    if (now_us - coordinator->serving_since_us < EXPIRE_CHECK_US ||
+    if (now_us - broker->serving_since_us < EXPIRE_CHECK_US ||
         now_us - coordinator->expired_us < EXPIRE_CHECK_US) {
         return;
     }

@@ -13,6 +13,8 @@
 #include "broker/parked.h"
 
 #define BACKLOG_COUNT_MAX 65536
+/* How long a new leader waits for what its predecessor lost. */
+#define GAP_GRACE_US 5000000
 
 /* ---- ends ---- */
 
@@ -206,6 +208,18 @@ static enum status produce_try_marker(struct broker *broker, struct produce *pro
     return produce_take_duplicate(broker, produce, &verdict);
 }
 
+/* May the batch that is missing before this one still come? Clients pipeline: when a leader dies,
+ * what was on its way to it is sent to the next, but what stands behind it may be there first, if
+ * the client's own connections disagree for a moment about who leads. Told OUT_OF_ORDER_SEQUENCE a
+ * client takes that for lost data and gives up for good. So for a while a new leader asks for it
+ * again, from whoever has written nothing under it yet: the one before comes first then. */
+static bool gap_may_close(const struct broker *broker, const struct partition *partition,
+                          const struct producer_verdict *verdict)
+{
+    return verdict->gap && verdict->known_offset < partition->epoch_start &&
+           loop_now_us(broker->loop) - broker->serving_since_us < GAP_GRACE_US;
+}
+
 /* All that depends on state, and the append. STATUS_AGAIN: unchanged, try again later.
  * STATUS_CONFLICT: unchanged, and to be held by its transaction. */
 static enum status produce_try(struct broker *broker, struct produce *produce)
@@ -241,6 +255,9 @@ static enum status produce_try(struct broker *broker, struct produce *produce)
     if (produce->acks == ACKS_ALL) status = check_in_sync(broker, partition, &produce->error);
     if (status != STATUS_OK) broker->stats.under_min_isr_rejections++;
     if (status != STATUS_OK) return status;
+    if (gap_may_close(broker, partition, &verdict)) {
+        return error_set(&produce->error, STATUS_NOT_READY, "a batch before it is still to come");
+    }
     if (judged != STATUS_OK) {
         produce->error = objection;
         return judged;

@@ -225,7 +225,7 @@ static enum status check_unknown(const struct producer_table *table,
 
 static enum status check_sequence(const struct producer_state *state,
                                   const struct batch_header *header, enum producer_rules rules,
-                                  struct error *error)
+                                  struct producer_verdict *out, struct error *error)
 {
     bool new_epoch = header->producer_epoch > state->epoch || state->batch_count == 0;
     if (rules == PRODUCER_RULES_NATIVE) {
@@ -236,19 +236,28 @@ static enum status check_sequence(const struct producer_state *state,
                    : STATUS_OK;
     }
     int32_t expected = new_epoch ? 0 : sequence_after(producer_state_last_sequence(state));
-    return header->base_sequence == expected ? STATUS_OK : out_of_order(header, expected, error);
+    if (header->base_sequence == expected) return STATUS_OK;
+    out->gap = !sequence_is_behind(header->base_sequence, expected);
+    out->known_offset = state->last_offset;
+    return out_of_order(header, expected, error);
 }
 
 enum status producer_check(const struct producer_table *table, const struct batch_header *header,
                            enum producer_rules rules, int64_t now_ms, int64_t expiration_ms,
                            struct producer_verdict *out, struct error *error)
 {
-    *out = (struct producer_verdict){
-        .kind = PRODUCER_APPEND, .base_offset = -1, .last_offset = -1, .log_append_time_ms = -1};
+    *out = (struct producer_verdict){.kind = PRODUCER_APPEND,
+                                     .base_offset = -1,
+                                     .last_offset = -1,
+                                     .log_append_time_ms = -1,
+                                     .known_offset = -1};
     if (header->producer_id < 0) return STATUS_OK;
 
     const struct producer_state *state = producer_table_find(table, header->producer_id);
-    if (state == NULL) return check_unknown(table, header, rules, now_ms, error);
+    if (state == NULL) {
+        out->gap = rules != PRODUCER_RULES_NATIVE && header->base_sequence > 0;
+        return check_unknown(table, header, rules, now_ms, error);
+    }
     if (producer_is_idle_for(state, now_ms, expiration_ms)) return STATUS_OK;
 
     bool sequenced = header->base_sequence >= 0;
@@ -268,7 +277,7 @@ enum status producer_check(const struct producer_table *table, const struct batc
                          (long long)header->producer_id, header->producer_epoch, state->epoch);
     }
     if (sequenced) {
-        enum status status = check_sequence(state, header, rules, error);
+        enum status status = check_sequence(state, header, rules, out, error);
         if (status != STATUS_OK) return status;
     }
     if ((header->attributes & BATCH_TRANSACTIONAL) == 0 &&

@@ -94,6 +94,10 @@ struct producer_verdict {
     int64_t base_offset;
     int64_t last_offset;
     int64_t log_append_time_ms; /* -1: create time */
+    /* Ahead of what is known of its producer by this rule set: a batch before it is not here. Told
+     * of batches that may be appended, too: of a producer that is not known at all. */
+    bool gap;
+    int64_t known_offset; /* of the producer's last record here, with `gap`; -1: none is known */
 };
 
 /* May this data batch (validated; not a marker) be appended at the log end? Changes nothing. A

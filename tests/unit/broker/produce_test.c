@@ -275,6 +275,53 @@ static void a_gap_in_the_sequence_is_refused_unwritten(void **state)
     stepped_loop_settle(&rig->fake);
 }
 
+static enum status send_numbered(struct rig *rig, int64_t producer_id, int32_t sequence)
+{
+    struct rig_produce sent;
+    rig_send(rig, &sent, rig_partition(rig, "orders", 0), ACKS_ALL,
+             rig_batch(rig, "v", 2, producer_id, sequence));
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(sent.calls, 1);
+    return sent.produce.status;
+}
+
+/* 2 and 3 were on their way to the old leader, 4 and 5 come first to the new one. */
+static void what_a_dead_leader_lost_may_come_again_behind_what_follows_it(void **state)
+{
+    struct rig *rig = *state;
+    struct partition *partition = rig_partition(rig, "orders", 0);
+    assert_int_equal(send_numbered(rig, 7, 0), STATUS_OK);
+    assert_int_equal(send_numbered(rig, 7, 4), STATUS_OUT_OF_ORDER_SEQUENCE);
+    rig_follow(rig, 2, 2);
+    rig_lead(rig, 3);
+    assert_int_equal(send_numbered(rig, 7, 4), STATUS_NOT_READY);
+    assert_int_equal(send_numbered(rig, 8, 2), STATUS_NOT_READY); /* not even its first */
+    assert_int_equal(partition_log_end(partition), 2);
+    assert_int_equal(send_numbered(rig, 7, 2), STATUS_OK);
+    assert_int_equal(send_numbered(rig, 7, 4), STATUS_OK);
+    assert_int_equal(send_numbered(rig, 8, 0), STATUS_OK);
+    assert_int_equal(send_numbered(rig, 8, 2), STATUS_OK);
+    assert_int_equal(partition_log_end(partition), 10);
+}
+
+static void what_a_new_leader_waits_for_in_vain_is_missing(void **state)
+{
+    struct rig *rig = *state;
+    assert_int_equal(send_numbered(rig, 7, 0), STATUS_OK);
+    assert_int_equal(send_numbered(rig, 8, 0), STATUS_OK);
+    rig_follow(rig, 2, 2);
+    rig_lead(rig, 3);
+    /* In order under this leader, or there already: no failover made that. */
+    assert_int_equal(send_numbered(rig, 8, 2), STATUS_OK);
+    assert_int_equal(send_numbered(rig, 8, 6), STATUS_OUT_OF_ORDER_SEQUENCE);
+    assert_int_equal(send_numbered(rig, 7, 1), STATUS_OUT_OF_ORDER_SEQUENCE);
+    stepped_loop_advance(&rig->fake, 4900000);
+    assert_int_equal(send_numbered(rig, 7, 4), STATUS_NOT_READY);
+    stepped_loop_advance(&rig->fake, 100000);
+    assert_int_equal(send_numbered(rig, 7, 4), STATUS_OUT_OF_ORDER_SEQUENCE);
+    assert_int_equal(send_numbered(rig, 9, 4), STATUS_OK); /* its state may have expired */
+}
+
 static void batches_behind_one_refused_for_replicas_are_refused_alike(void **state)
 {
     struct rig *rig = *state;
@@ -568,6 +615,8 @@ int main(void)
         TEST(a_retry_gets_the_original_offset_once_that_is_committed),
         TEST(a_retry_without_enough_replicas_is_said_to_be_written),
         TEST(a_gap_in_the_sequence_is_refused_unwritten),
+        TEST(what_a_dead_leader_lost_may_come_again_behind_what_follows_it),
+        TEST(what_a_new_leader_waits_for_in_vain_is_missing),
         TEST(batches_behind_one_refused_for_replicas_are_refused_alike),
         TEST(nothing_of_a_chain_is_appended_behind_a_refused_batch),
         TEST(a_chain_holds_for_those_that_wait_behind_one_whose_time_is_up),

@@ -152,6 +152,30 @@ static void gap_and_overlap_are_out_of_order(void **state)
     }
 }
 
+static void a_sequence_ahead_is_told_from_one_behind(void **state)
+{
+    struct producer_table *table = *state;
+    struct producer_verdict verdict;
+    append(table, batch(PID, 3, 0, 10));
+    static const struct {
+        int64_t producer_id;
+        int16_t epoch;
+        int32_t sequence;
+        bool gap;
+        int64_t known_offset;
+    } cases[] = {{PID, 3, 10, false, -1}, {PID, 3, 11, true, 9},      {PID, 4, 1, true, 9},
+                 {PID, 3, 1, false, 9},   {PID + 1, 0, 0, false, -1}, {PID + 1, 0, 5, true, -1}};
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct batch_header header =
+            batch(cases[i].producer_id, cases[i].epoch, cases[i].sequence, 1);
+        (void)check_by(table, header, PRODUCER_RULES_KAFKA, &verdict);
+        assert_int_equal(verdict.gap, cases[i].gap);
+        assert_int_equal(verdict.known_offset, cases[i].known_offset);
+        (void)check_by(table, header, PRODUCER_RULES_NATIVE, &verdict);
+        assert_false(verdict.gap);
+    }
+}
+
 static void any_of_the_last_five_is_a_duplicate_with_its_first_offset(void **state)
 {
     struct producer_table *table = *state;
@@ -1027,6 +1051,7 @@ int main(void)
         TEST(unknown_transactional_producer_starts_at_zero_under_v2),
         TEST(next_sequence_is_appended),
         TEST(gap_and_overlap_are_out_of_order),
+        TEST(a_sequence_ahead_is_told_from_one_behind),
         TEST(any_of_the_last_five_is_a_duplicate_with_its_first_offset),
         TEST(duplicate_tells_its_log_append_time),
         TEST(lower_epoch_is_stale_even_for_a_known_sequence),
