@@ -19,6 +19,8 @@ KEEP = ROOT / "build/failed-process-tests"
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "long: takes more than a minute")
+    # A writer that died in its thread is not a reader that stands still.
+    config.addinivalue_line("filterwarnings", "error::pytest.PytestUnhandledThreadExceptionWarning")
     if not moonmq_binary().exists():
         raise pytest.UsageError(f"{moonmq_binary()} is not there: build it, or name it with MOONMQ_BIN")
 

@@ -18,7 +18,8 @@ class Judge:
         """Takes in what a member process prints, until it ends."""
         def run():
             for line in process.stdout:
-                self.take(json.loads(line))
+                if line.endswith("\n"):  # else it was killed in the middle
+                    self.take(json.loads(line))
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
         self._threads.append(thread)

@@ -56,6 +56,8 @@ class Program:
     def _read(self):
         with open(self.log_path.with_suffix(".events"), "w", encoding="utf-8") as kept:
             for line in self.process.stdout:
+                if not line.endswith("\n"):
+                    return  # killed in the middle
                 self.events.append(json.loads(line))
                 if self.take is not None:
                     self.take(self, self.events[-1])

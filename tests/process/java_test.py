@@ -1,8 +1,7 @@
 """Java clients (kafka-clients and kafka-streams of tests/java/pom.xml) against a group whose leaders are killed."""
 import collections
-import random
+import itertools
 import sys
-import threading
 import time
 
 import pytest
@@ -10,8 +9,10 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 import clients
 import java_clients
-from group import wait_for
+import open_transactions
+from group import ROOT, wait_for
 from history import FAST
+from killer import Killer, leader_kills
 
 
 @pytest.fixture
@@ -28,39 +29,6 @@ def java(tmp_path, request):
 # gives every member its whole time anew: leaders must live longer than that.
 SESSION = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
 EVERY_S_IN_GROUPS = 9.0
-
-
-class Killer:
-    """Kills the leader every few seconds, and starts it again when the others lead."""
-
-    def __init__(self, group, every_s=4.0):
-        self.group, self.every_s = group, every_s
-        self.kills = 0
-        self.failure = None
-        self.stopping = threading.Event()
-        self.thread = threading.Thread(target=self._run)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopping.set()
-        self.thread.join()
-        if self.failure is not None:
-            raise self.failure
-
-    def _run(self):
-        try:
-            while not self.stopping.wait(self.every_s):
-                leader = self.group.wait_all_in_sync()
-                leader.kill()
-                self.kills += 1
-                self.group.wait_leader(other_than=leader)
-                leader.start()
-            self.group.wait_all_in_sync()
-        except BaseException as failure:  # told by __exit__
-            self.failure = failure
 
 
 def numbers_by_partition(records):
@@ -140,7 +108,8 @@ def committed_of(bootstrap, group, topic, partitions):
 # ---- transactions ----
 
 def assert_copied_once_and_in_order(java, group, records, partitions):
-    """The output is the input, record for record, and no transaction is left open."""
+    """The output is the input, record for record, and no transaction is left open anywhere."""
+    open_transactions.wait_none_open(group)
     found, stable_ends = java.read(group.bootstrap, "out", "read_committed")
     by_partition = collections.defaultdict(list)
     for partition, _, _, value in found:
@@ -163,7 +132,8 @@ def first_difference(found, expected):
 @pytest.mark.parametrize("how", ["assigned", "in a group"])
 def test_a_transactional_copy_is_exactly_the_input_through_kills(group3, java, how):
     """Two copiers (one of all partitions, if assigned), one of them killed and started again, while leaders die."""
-    records, partitions = 12_000, 3
+    kills, partitions, rate = leader_kills(2), 3, 500
+    records = 3000 + int(kills * EVERY_S_IN_GROUPS * rate) // partitions * partitions
     clients.create_topic(group3.bootstrap, "in", partitions)
     clients.create_topic(group3.bootstrap, "out", partitions)
     options = {"from": "in", "to": "out", "group": "copiers"}
@@ -175,17 +145,18 @@ def test_a_transactional_copy_is_exactly_the_input_through_kills(group3, java, h
         return java.start("TransactionalCopy", group3.bootstrap, id=name, abort_every=13, **options, settings=SESSION)
 
     copiers = [start(name) for name in names]
-    with Killer(group3, every_s=EVERY_S_IN_GROUPS) as killer:
+    with Killer(group3, EVERY_S_IN_GROUPS, kills) as killer:
         producer = java.start("IdempotentProducer", group3.bootstrap, topic="in", partitions=partitions,
-                              records=records, rate=500)
+                              records=records, rate=rate)
         copiers[0].wait_event("committed", 10)
         copiers[0].kill()
         copiers[0] = start(names[0])
-        done = producer.wait_end()
+        done = producer.wait_end(120 + records / rate)
         assert (done["acknowledged"], done["failed"]) == (records, 0), producer.tail()
+        killer.wait_all_kills()
         wait_for(lambda: committed_of(group3.bootstrap, "copiers", "in", partitions) == records,
-                 lambda: "all is copied\n" + "\n".join(each.tail() for each in copiers), 150)
-        assert killer.kills >= 2
+                 lambda: "all is copied\n" + open_transactions.describe(group3, "copiers", names) + "\n" +
+                 "\n".join(each.tail() for each in copiers), 150)
     for copier in copiers:
         copier.terminate()
     assert_copied_once_and_in_order(java, group3, records, partitions)
@@ -193,18 +164,18 @@ def test_a_transactional_copy_is_exactly_the_input_through_kills(group3, java, h
 
 # ---- streams ----
 
-WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
-
-
-def lines_of_words(count):
-    source = random.Random(11)
-    return [" ".join(source.choices(WORDS, weights=range(1, len(WORDS) + 1), k=6)) for _ in range(count)]
+def lines_of_text(count):
+    """So many lines of the project's own pages, from the beginning again when they end."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    lines = [" ".join(line.split()) for page in pages for line in page.read_text(encoding="utf-8").splitlines()]
+    return list(itertools.islice(itertools.cycle(filter(None, lines)), count))
 
 
 @pytest.mark.long
 def test_streams_count_each_word_once_through_kills(group3, java, tmp_path):
     """exactly_once_v2: every count from 1 up comes once and in order, whatever is killed."""
-    lines, partitions = lines_of_words(3000), 3
+    kills, partitions, at_once, pause_s = leader_kills(2), 3, 40, 0.5
+    lines = lines_of_text(int(kills * EVERY_S_IN_GROUPS / pause_s) * at_once)
     expected = collections.Counter(word for line in lines for word in line.split())
     clients.create_topic(group3.bootstrap, "text", partitions)
     clients.create_topic(group3.bootstrap, "counts", partitions)
@@ -215,18 +186,20 @@ def test_streams_count_each_word_once_through_kills(group3, java, tmp_path):
 
     streams = start()
     streams.wait_event("state", 2)
-    with Killer(group3, every_s=EVERY_S_IN_GROUPS) as killer:
-        for at in range(0, len(lines), 150):
+    with Killer(group3, EVERY_S_IN_GROUPS, kills) as killer:
+        for at in range(0, len(lines), at_once):
             for partition in range(partitions):
-                clients.produce(group3.bootstrap, "text", [l.encode() for l in lines[at:at + 150][partition::partitions]],
+                clients.produce(group3.bootstrap, "text",
+                                [line.encode() for line in lines[at:at + at_once][partition::partitions]],
                                 partition=partition)
-            if at == 1500:
+            if at == 10 * at_once:
                 streams.kill()
                 streams = start()
-            time.sleep(0.5)
+            time.sleep(pause_s)
+        killer.wait_all_kills()
         wait_committed_records(group3.bootstrap, "counts", partitions, sum(expected.values()), 90, streams.tail)
-        assert killer.kills >= 2
     streams.terminate()
+    open_transactions.wait_none_open(group3)
     found, _ = java.read(group3.bootstrap, "counts", "read_committed")
     counts = collections.defaultdict(list)
     for _, _, word, count in found:

@@ -7,7 +7,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 import clients
+import open_transactions
 from history import FAST
+from killer import Killer, leader_kills
 
 CALL_S = 30
 GROUP = "copiers"
@@ -35,6 +37,10 @@ class Copier:
         self.stopping.set()
         self.thread.join(CALL_S * 4)
         assert not self.thread.is_alive(), f"{self.transactional_id} does not end: {self.told}"
+        self.check()
+
+    def check(self):
+        """It may go on."""
         if self.failure is not None:
             raise self.failure
 
@@ -81,9 +87,10 @@ class Copier:
         """False: this producer is of no more use."""
         self.transactions += 1
         producer.begin_transaction()
+        whole = {"transaction": f"{self.transactional_id} {id(self)} {self.transactions}", "records": f"{len(messages)}"}
         try:
             for message in messages:
-                producer.produce(self.sink, b"copy of " + message.value(), partition=message.partition())
+                producer.produce(self.sink, b"copy of " + message.value(), partition=message.partition(), headers=whole)
             if self.vanishing.is_set():
                 producer.flush(CALL_S)
                 return False
@@ -125,17 +132,41 @@ class Copier:
                 time.sleep(0.05)
 
 
-def produce_numbers(bootstrap, topic, partitions, count, a_second):
-    """Once each and in order."""
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, **FAST})
-    failures = []
-    began = time.monotonic()
-    for number in range(count):
-        producer.produce(topic, b"%d" % number, partition=number % partitions,
-                         on_delivery=lambda error, _: failures.append(error) if error else None)
-        while time.monotonic() < began + number / a_second:
-            producer.poll(0.01)
-    assert producer.flush(90) == 0 and not failures
+class Writer:
+    """A thread that writes the numbers from 0 up, once each and in order, to partition number % partitions."""
+
+    def __init__(self, bootstrap, topic, partitions, a_second):
+        self.topic, self.partitions, self.a_second = topic, partitions, a_second
+        self.producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, **FAST})
+        self.written, self.failures = 0, []
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _delivered(self, error, _):
+        if error:
+            self.failures.append(error)
+
+    def _run(self):
+        began = time.monotonic()
+        try:
+            while not self.stopping.is_set() or self.written % self.partitions:
+                self.producer.produce(self.topic, b"%d" % self.written, partition=self.written % self.partitions,
+                                      on_delivery=self._delivered)
+                self.written += 1
+                while time.monotonic() < began + self.written / self.a_second:
+                    self.producer.poll(0.01)
+        except KafkaException as failed:
+            self.failures.append(failed)
+
+    def stop(self):
+        """How many it has written."""
+        self.stopping.set()
+        self.thread.join()
+        left = self.producer.flush(90)
+        assert not self.failures, self.failures[0]
+        assert left == 0, f"{left} of {self.written} are not acknowledged"
+        return self.written
 
 
 def committed_of(bootstrap, topic, partitions):
@@ -149,56 +180,70 @@ def committed_of(bootstrap, topic, partitions):
         consumer.close()
 
 
-def wait_all_copied(bootstrap, topic, partitions, count, copiers, patience_s=90):
+def wait_all_copied(group, topic, partitions, count, copiers, patience_s=90):
     deadline = time.monotonic() + patience_s
     want = {p: len(range(p, count, partitions)) for p in range(partitions)}
-    while (now := committed_of(bootstrap, topic, partitions)) != want:
-        assert time.monotonic() < deadline, f"committed {now} of {want}; {[c.told for c in copiers]}"
+    while (now := committed_of(group.bootstrap, topic, partitions)) != want:
+        for copier in copiers:
+            copier.check()
+        if time.monotonic() > deadline:
+            raise AssertionError(f"committed {now} of {want}; {[(c.transactions, c.told) for c in copiers]}\n" +
+                                 open_transactions.describe(group, GROUP, [c.transactional_id for c in copiers]))
         time.sleep(0.2)
 
 
 def read_to_end(bootstrap, topic, partitions, isolation):
-    """Values by partition, and the ends that this isolation is told."""
+    """Messages by partition, and the ends that this isolation is told."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False,
                          "auto.offset.reset": "earliest", "enable.partition.eof": True, "isolation.level": isolation,
                          **FAST})
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
-    values, ends = collections.defaultdict(list), {}
+    messages, ends = collections.defaultdict(list), {}
     deadline = time.monotonic() + 60
     while len(ends) < partitions:
         assert time.monotonic() < deadline, f"{topic}: ends {ends}"
         for message in consumer.consume(1000, 0.5):
             if message.error() is None:
-                values[message.partition()].append(message.value())
+                messages[message.partition()].append(message)
             elif message.error().code() == KafkaError._PARTITION_EOF:
                 ends[message.partition()] = message.offset()
     consumer.close()
-    return values, ends
+    return messages, ends
+
+
+def torn_transactions(messages):
+    """Of which some records are there and others not."""
+    found, whole = collections.Counter(), {}
+    for message in messages:
+        headers = dict(message.headers())
+        found[headers["transaction"]] += 1
+        whole[headers["transaction"]] = int(headers["records"])
+    assert found
+    return {name.decode(): (count, whole[name]) for name, count in found.items() if count != whole[name]}
 
 
 @pytest.mark.long
 def test_a_copy_in_transactions_is_exactly_the_input_through_kills(group3):
-    count, partitions = 20_000, 4
+    kills, partitions = leader_kills(4), 4
     clients.create_topic(group3.bootstrap, "in", partitions)
     clients.create_topic(group3.bootstrap, "out", partitions)
     copiers = [Copier(group3.bootstrap, "in", "out", f"copier-{n}", abort_every=11) for n in range(2)]
-    writer = threading.Thread(target=produce_numbers, args=(group3.bootstrap, "in", partitions, count, 1200))
-    writer.start()
-    for kill in range(4):
-        time.sleep(5)
-        leader = group3.wait_all_in_sync()
-        leader.kill()
-        group3.wait_leader(other_than=leader)
-        leader.start()
-        if kill == 1:
-            copiers[0].vanish()
-            copiers[0] = Copier(group3.bootstrap, "in", "out", "copier-0", abort_every=11)
-    writer.join()
-    wait_all_copied(group3.bootstrap, "in", partitions, count, copiers)
+    with Killer(group3, 4.0, kills) as killer:
+        writer = Writer(group3.bootstrap, "in", partitions, a_second=1000)
+        killer.wait_kills(kills // 2)
+        copiers[0].vanish()
+        copiers[0] = Copier(group3.bootstrap, "in", "out", "copier-0", abort_every=11)
+        killer.wait_all_kills()
+        count = writer.stop()
+    wait_all_copied(group3, "in", partitions, count, copiers)
     for copier in copiers:
         copier.stop()
     group3.wait_all_in_sync()
-    values, stable_ends = read_to_end(group3.bootstrap, "out", partitions, "read_committed")
+    open_transactions.wait_none_open(group3)
+    messages, stable_ends = read_to_end(group3.bootstrap, "out", partitions, "read_committed")
     for partition in range(partitions):
-        assert values[partition] == [b"copy of %d" % n for n in range(partition, count, partitions)], partition
+        values = [message.value() for message in messages[partition]]
+        assert values == [b"copy of %d" % n for n in range(partition, count, partitions)], partition
+    torn = torn_transactions(message for each in messages.values() for message in each)
+    assert not torn, torn
     assert stable_ends == read_to_end(group3.bootstrap, "out", partitions, "read_uncommitted")[1]
