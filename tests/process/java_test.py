@@ -1,6 +1,7 @@
 """Java clients (kafka-clients and kafka-streams of tests/java/pom.xml) against a group whose leaders are killed."""
 import collections
 import itertools
+import json
 import sys
 import time
 
@@ -160,6 +161,8 @@ def test_a_transactional_copy_is_exactly_the_input_through_kills(group3, java, h
     for copier in copiers:
         copier.terminate()
     assert_copied_once_and_in_order(java, group3, records, partitions)
+    print(json.dumps({"kills": kills, "records": records, "committed": sum(len(c.all("committed")) for c in copiers),
+                      "aborted": sum(len(c.all("aborted")) for c in copiers)}))
 
 
 # ---- streams ----
@@ -205,6 +208,7 @@ def test_streams_count_each_word_once_through_kills(group3, java, tmp_path):
     for _, _, word, count in found:
         counts[word].append(int(count))
     assert dict(counts) == {word: list(range(1, count + 1)) for word, count in expected.items()}
+    print(json.dumps({"kills": kills, "lines": len(lines), "words": sum(expected.values()), "different": len(expected)}))
 
 
 def wait_committed_records(bootstrap, topic, partitions, count, patience_s, tail):

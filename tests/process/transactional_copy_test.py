@@ -1,5 +1,6 @@
 """Consume, transform, produce in transactions with librdkafka: the output is the input, record for record, whatever dies."""
 import collections
+import json
 import threading
 import time
 
@@ -246,4 +247,6 @@ def test_a_copy_in_transactions_is_exactly_the_input_through_kills(group3):
         assert values == [b"copy of %d" % n for n in range(partition, count, partitions)], partition
     torn = torn_transactions(message for each in messages.values() for message in each)
     assert not torn, torn
+    print(json.dumps({"kills": killer.kills, "records": count, "transactions": sum(c.transactions for c in copiers),
+                      "told": [{" ".join(what): times for what, times in c.told.items()} for c in copiers]}))
     assert stable_ends == read_to_end(group3.bootstrap, "out", partitions, "read_uncommitted")[1]
