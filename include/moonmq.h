@@ -200,6 +200,15 @@ MOONMQ_API int moonmq_produce_batch(struct moonmq_client *client, const char *to
                                     struct moonmq_ack *acks, size_t *acked,
                                     struct moonmq_error *error);
 
+/* How the records of an idempotent client are numbered: from 0 on in each topic. The number that
+ * the next one gets; -1 if that is not known, or the client is not idempotent. */
+MOONMQ_API int64_t moonmq_next_sequence(struct moonmq_client *client, const char *topic);
+/* For tests: one record under this number. One that is known is acknowledged again;
+ * MOONMQ_OUT_OF_ORDER if the number is neither known nor next. */
+MOONMQ_API int moonmq_produce_at_sequence(struct moonmq_client *client, const char *topic,
+                                          const struct moonmq_message *message, uint32_t sequence,
+                                          struct moonmq_ack *ack, struct moonmq_error *error);
+
 /* ---- transactions ---- */
 
 /* Between begin and commit, moonmq_produce() and moonmq_produce_batch() (at most 1024 records) are

@@ -39,7 +39,7 @@ struct assignment {
 
 struct lua_client {
     struct moonmq_client *client; /* NULL: closed */
-    bool read_committed, has_sequences;
+    bool read_committed;
     struct assignment *assignments;
     size_t assignment_count;
     char *group; /* joined; NULL: none */
@@ -193,7 +193,6 @@ static void read_options(lua_State *L, struct moonmq_options *options, struct lu
     const char *compression = option_text(L, "compression", "none");
     if (strcmp(compression, "gzip") == 0) options->compression = MOONMQ_COMPRESSION_GZIP;
     if (strcmp(compression, "snappy") == 0) options->compression = MOONMQ_COMPRESSION_SNAPPY;
-    self->has_sequences = options->idempotent || options->producer_name != NULL;
     self->read_committed =
         strcmp(option_text(L, "isolation", "read_uncommitted"), "read_committed") == 0;
 }
@@ -276,7 +275,22 @@ static int client_produce(lua_State *L)
     if (moonmq_produce(self->client, topic, &message, &ack, &error) != MOONMQ_OK) {
         return fail(L, &error);
     }
-    push_ack(L, &ack, -1);
+    push_ack(L, &ack, moonmq_next_sequence(self->client, topic) - 1);
+    return 1;
+}
+
+/* produce_at_seq(topic, key, value, seq): for tests. */
+static int client_produce_at_seq(lua_State *L)
+{
+    struct lua_client *self = check_self(L);
+    const char *topic = luaL_checkstring(L, 2);
+    struct moonmq_message message = message_at(L, 3, 4);
+    uint32_t sequence = (uint32_t)luaL_checkinteger(L, 5);
+    struct moonmq_ack ack;
+    struct moonmq_error error;
+    int code = moonmq_produce_at_sequence(self->client, topic, &message, sequence, &ack, &error);
+    if (code != MOONMQ_OK) return fail(L, &error);
+    push_ack(L, &ack, sequence);
     return 1;
 }
 
@@ -864,6 +878,7 @@ static int client_offsets_for_times(lua_State *L)
 
 static const luaL_Reg methods[] = {
     {"produce", client_produce},
+    {"produce_at_seq", client_produce_at_seq},
     {"produce_batch", client_produce_batch},
     {"begin_transaction", client_begin_transaction},
     {"commit_transaction", client_commit_transaction},

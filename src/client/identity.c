@@ -167,12 +167,36 @@ static int take_ack(void *context, const struct wire_frame *frame, struct moonmq
     return code;
 }
 
+static int produce(struct moonmq_client *client, const char *topic,
+                   const struct moonmq_message *message, uint32_t sequence, struct moonmq_ack *ack,
+                   struct moonmq_error *error)
+{
+    const struct client_identity *identity = &client->identity;
+    int64_t deadline_us = client_stream_now_us() + client->request_timeout_us;
+    bool open = identity->transaction == CLIENT_TRANSACTION_OPEN;
+    struct wire_produce_idempotent message_out = {
+        .producer_id = identity->id,
+        .sequence = sequence,
+        .epoch = identity->epoch,
+        .codec = client->codec,
+        .topic = wire_text(topic),
+        .key = {message->key, message->key_bytes},
+        .value = {message->value, message->value_bytes},
+    };
+    for (;;) {
+        struct call call = {.reply_opcode = WIRE_PRODUCE_ACK, .take = take_ack, .context = ack};
+        int code = client_call(client, WIRE_PRODUCE_IDEMPOTENT, &message_out, &call, !open, error);
+        /* Its sequence makes it safe to ask again. */
+        if (code != MOONMQ_INTERNAL || client_stream_now_us() >= deadline_us) return code;
+        poll(NULL, 0, RETRY_PAUSE_MS);
+    }
+}
+
 int client_identity_produce(struct moonmq_client *client, const char *topic,
-                            const struct moonmq_message *message, struct moonmq_ack *ack,
-                            struct moonmq_error *error)
+                            const struct moonmq_message *message, const uint32_t *given,
+                            struct moonmq_ack *ack, struct moonmq_error *error)
 {
     struct client_identity *identity = &client->identity;
-    int64_t deadline_us = client_stream_now_us() + client->request_timeout_us;
     bool open = identity->transaction == CLIENT_TRANSACTION_OPEN;
     if (identity->transaction == CLIENT_TRANSACTION_LOST) {
         return client_fail(error, MOONMQ_INVALID_TRANSACTION,
@@ -183,25 +207,34 @@ int client_identity_produce(struct moonmq_client *client, const char *topic,
     if (code != MOONMQ_OK) return code;
     uint32_t *sequence = client_identity_sequence(identity, topic);
     if (sequence == NULL) return client_fail(error, MOONMQ_NO_MEMORY, "no memory for a topic");
-    struct wire_produce_idempotent produce = {
-        .producer_id = identity->id,
-        .sequence = *sequence,
-        .epoch = identity->epoch,
-        .topic = wire_text(topic),
-        .key = {message->key, message->key_bytes},
-        .value = {message->value, message->value_bytes},
-    };
+    uint32_t number = given != NULL ? *given : *sequence;
     struct moonmq_ack taken = {0};
-    for (;;) {
-        struct call call = {.reply_opcode = WIRE_PRODUCE_ACK, .take = take_ack, .context = &taken};
-        code = client_call(client, WIRE_PRODUCE_IDEMPOTENT, &produce, &call, !open, error);
-        /* Its sequence makes it safe to ask again. */
-        if (code != MOONMQ_INTERNAL || client_stream_now_us() >= deadline_us) break;
-        poll(NULL, 0, RETRY_PAUSE_MS);
-    }
+    code = produce(client, topic, message, number, &taken, error);
+    if (code == MOONMQ_OK && ack != NULL) *ack = taken;
     /* A new identity while it was under way took the sequences with it. */
     sequence = client_identity_sequence(identity, topic);
-    if (sequence != NULL) client_identity_settle(identity, sequence, 1, code);
-    if (code == MOONMQ_OK && ack != NULL) *ack = taken;
+    bool counts = sequence != NULL && (given == NULL || (code == MOONMQ_OK && number == *sequence));
+    if (counts) client_identity_settle(identity, sequence, 1, code);
     return code;
+}
+
+int moonmq_produce_at_sequence(struct moonmq_client *client, const char *topic,
+                               const struct moonmq_message *message, uint32_t sequence,
+                               struct moonmq_ack *ack, struct moonmq_error *error)
+{
+    int code = client_check_topic(topic, error);
+    if (code != MOONMQ_OK) return code;
+    if (!client->identity.wanted) {
+        return client_fail(error, MOONMQ_INVALID_ARGUMENT, "only an idempotent client has numbers");
+    }
+    return client_identity_produce(client, topic, message, &sequence, ack, error);
+}
+
+int64_t moonmq_next_sequence(struct moonmq_client *client, const char *topic)
+{
+    const struct sequence *sequence = client->identity.sequences;
+    if (!client_identity_is_good(client)) return -1;
+    while (sequence != NULL && strcmp(sequence->topic, topic) != 0)
+        sequence = sequence->other;
+    return sequence == NULL ? 0 : sequence->next;
 }

@@ -39,10 +39,10 @@ int client_identity_connect(struct moonmq_client *client, int64_t deadline_us,
                             struct moonmq_error *error);
 /* The connection is lost, and an open transaction with it. */
 void client_identity_lost(struct client_identity *identity);
-/* Produces with sequences: one record, or in a transaction a batch. Contracts as in moonmq.h. */
+/* Produces one record with a sequence: the next one, or the one given. As in moonmq.h. */
 int client_identity_produce(struct moonmq_client *client, const char *topic,
-                            const struct moonmq_message *message, struct moonmq_ack *ack,
-                            struct moonmq_error *error);
+                            const struct moonmq_message *message, const uint32_t *given,
+                            struct moonmq_ack *ack, struct moonmq_error *error);
 /* Makes sure of an identity. MOONMQ_PRODUCER_FENCED: somebody else has the name. */
 int client_identity_ready(struct moonmq_client *client, struct moonmq_error *error);
 /* Are there sequences to be had, without asking? */

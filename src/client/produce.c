@@ -42,7 +42,7 @@ int moonmq_produce(struct moonmq_client *client, const char *topic,
     if (code == MOONMQ_OK) code = check_message(message, error);
     if (code != MOONMQ_OK) return code;
     if (client->identity.wanted) {
-        return client_identity_produce(client, topic, message, ack, error);
+        return client_identity_produce(client, topic, message, NULL, ack, error);
     }
     struct wire_produce produce = {
         .codec = client->codec,

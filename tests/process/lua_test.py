@@ -142,7 +142,7 @@ for _, record in ipairs(assert(c:fetch("records", "readers"))) do
 end
 same(places.one.key, "k1"); same(places.one.partition, 1); same(places.four.key, "")
 same(places.two.partition, acks[1].partition); same(places.two.offset, acks[1].offset)
-assert(c:commit("records", 1, 1))
+assert(c:commit("records", 1, assert(c:list_offsets("records"))[1].latest))
 same(select(3, c:commit("records", 1, 99)), 1)
 same(#assert(c:fetch("records", "readers")), 0)
 same(#assert(c:fetch("records", "readers", 10, true, 0.05)), 0)
@@ -247,7 +247,14 @@ same(table.concat(values, ","), "a,b")
 local other = connect{ producer_name = "lua-one" }
 same(select(3, t:begin_transaction()), 50)
 local i = connect{ idempotent = true }
-assert(i:produce("exact", nil, "c")); assert(i:produce_batch("exact", { "d", "e" }))
+same(assert(i:produce("exact", nil, "c")).seq, 0); assert(i:produce_batch("exact", { "d", "e" }))
+local f = assert(i:produce("exact", nil, "f")); same(f.seq, 3)
+same(assert(i:produce_at_seq("exact", nil, "f", 3)).offset, f.offset)
+same(assert(i:produce_at_seq("exact", nil, "g", 4)).offset, f.offset + 1)
+same(assert(i:produce("exact", nil, "h")).seq, 5)
+same(select(3, i:produce_at_seq("exact", nil, "z", 9)), 11)
+same(assert(c:produce("exact", nil, "i")).seq, nil)
+same(select(3, c:produce_at_seq("exact", nil, "i", 0)), -1)
 """, *hosts_of(group3))
 
 
