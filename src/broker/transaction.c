@@ -95,7 +95,8 @@ static void write_next_init(const struct transaction_view *view,
     } else {
         next->producer_id = value->producer_id;
         next->producer_epoch = (int16_t)(value->producer_epoch + 1);
-        if (same_producer) next->last_epoch = value->producer_epoch;
+        /* Not the fence's, if something had to be aborted first: nobody was told that one. */
+        if (same_producer) next->last_epoch = init->producer_epoch;
     }
     out->action = TRANSACTION_WRITE;
     out->producer_id = next->producer_id;
@@ -147,15 +148,18 @@ void transaction_decide_init(const struct transaction_view *view,
                         init, false, out);
         return;
     }
-    bool current = init->producer_id == value->producer_id &&
-                   (init->producer_epoch == value->producer_epoch || init->admitted);
+    bool same_id = init->producer_id == value->producer_id;
+    bool current = same_id && (init->producer_epoch == value->producer_epoch || init->admitted);
     bool previous = given && is_previous_pair(view, init);
+    /* What was ongoing was aborted for who asks again now, and no more than that. */
+    bool unanswered = previous && same_id && is_complete(value);
     if (given && !current && !previous) {
         refuse(out, STATUS_PRODUCER_FENCED);
     } else if (value->status == TRANSACTION_ONGOING) {
         write_fenced_abort(view, out);
+        if (current) out->next.last_epoch = init->producer_epoch;
         out->again = true;
-    } else if (previous && !current) {
+    } else if (previous && !current && !unanswered) {
         answer(out, value->producer_id, value->producer_epoch);
     } else {
         write_next_init(view, init, given, out);

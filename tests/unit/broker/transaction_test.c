@@ -251,8 +251,10 @@ static void what_the_predecessor_left_open_is_aborted_and_fenced_first(void **st
     assert_true(decision.again);
     assert_int_equal(decision.next.partitions.count, 1);
     assert_int_equal(decision.next.start_ms, 90000);
+    assert_int_equal(decision.next.last_epoch, -1);
     init_as(7, 3);
     assert_writes(TRANSACTION_PREPARE_ABORT, 7, 4);
+    assert_int_equal(decision.next.last_epoch, 3);
 }
 
 /* Who was let in before the abort is not fenced by the abort's own epoch. */
@@ -264,6 +266,30 @@ static void a_producer_that_was_admitted_goes_on_after_the_abort(void **state)
         .timeout_ms = 6000, .producer_id = 7, .producer_epoch = 3, .admitted = true};
     transaction_decide_init(&view, &init, &decision);
     assert_writes(TRANSACTION_EMPTY, 7, 5);
+    assert_int_equal(decision.next.last_epoch, 3);
+    on_record(TRANSACTION_EMPTY, 5);
+    record.last_epoch = 3;
+    init_as(7, 3);
+    assert_answers(7, 5);
+}
+
+/* Its first request is gone: the connection, or the leader that had admitted it. */
+static void who_asks_again_after_the_abort_that_was_for_it_is_let_in(void **state)
+{
+    (void)state;
+    on_record(TRANSACTION_COMPLETE_ABORT, 4);
+    record.last_epoch = 3;
+    init_as(7, 3);
+    assert_writes(TRANSACTION_EMPTY, 7, 5);
+    assert_int_equal(decision.next.last_epoch, 3);
+    assert_int_equal(decision.next.timeout_ms, 6000);
+    init_as(7, 2);
+    assert_refused(STATUS_PRODUCER_FENCED);
+    on_record(TRANSACTION_COMPLETE_ABORT, INT16_MAX);
+    record.last_epoch = TRANSACTION_EPOCH_MAX;
+    init_as(7, TRANSACTION_EPOCH_MAX);
+    assert_writes(TRANSACTION_EMPTY, SPARE, 0);
+    assert_int_equal(decision.next.previous_producer_id, 7);
 }
 
 static void the_last_epoch_can_be_fenced(void **state)
@@ -697,6 +723,7 @@ int main(void)
         TEST(a_lost_answer_with_a_new_producer_is_given_again),
         TEST(what_the_predecessor_left_open_is_aborted_and_fenced_first),
         TEST(a_producer_that_was_admitted_goes_on_after_the_abort),
+        TEST(who_asks_again_after_the_abort_that_was_for_it_is_let_in),
         TEST(the_last_epoch_can_be_fenced),
         TEST(init_waits_for_what_is_under_way),
         TEST(only_the_producer_of_the_id_adds),

@@ -522,6 +522,30 @@ static void a_new_leader_gives_a_lost_answer_again(void **state)
     assert_answered(rig, &call, STATUS_PRODUCER_FENCED);
 }
 
+/* The leader that admitted it has aborted what was ongoing, and lived no longer than that. */
+static void a_producer_that_went_on_from_an_open_transaction_may_ask_again(void **state)
+{
+    struct rig *rig = *state;
+    struct call call, again;
+    int64_t producer_id = init_producer(rig, 0);
+    add_partitions(rig, producer_id, 0, 1);
+    rig->hold_high_watermark = true;
+    call_begin(&call, producer_id, 0);
+    broker_init_transaction(rig->broker, &call.request);
+    stepped_loop_settle(&rig->fake);
+    follow_and_lead(rig, 2);
+    assert_int_equal(call.calls, 1);
+    release(state_partition(rig));
+    rig->hold_high_watermark = false;
+    for (int32_t i = 0; i < 2; i++) {
+        call_begin(&again, producer_id, 0);
+        broker_init_transaction(rig->broker, &again.request);
+        assert_answered(rig, &again, STATUS_OK);
+        assert_int_equal(again.request.next_producer_id, producer_id);
+        assert_int_equal(again.request.next_producer_epoch, 2);
+    }
+}
+
 static void ids_are_served_when_what_predecessors_left_is_applied(void **state)
 {
     struct rig *rig = *state;
@@ -858,6 +882,7 @@ int main(void)
         TEST(batches_fail_with_the_record_that_would_add_their_partition),
         TEST(a_new_leader_completes_what_was_prepared),
         TEST(a_new_leader_gives_a_lost_answer_again),
+        TEST(a_producer_that_went_on_from_an_open_transaction_may_ask_again),
         TEST(ids_are_served_when_what_predecessors_left_is_applied),
         TEST(a_new_leader_times_a_transaction_by_its_recorded_start),
         TEST(a_session_has_no_time_out_but_ends_with_its_leader),
