@@ -162,9 +162,6 @@ void admin_free(struct broker *broker);
 /* offsets.c */
 void offsets_fail_all(struct broker *broker);
 void offsets_free(struct broker *broker);
-void offsets_topic_deleted(struct broker *broker, const char *topic);
-/* As much for topics that are not there: who dropped them may have died before it forgot. */
-void offsets_forget_gone(struct partition *partition);
 /* A commit of the group is in the log or on its way there, and not applied. */
 bool offsets_group_is_committing(const struct broker *broker, struct slice group);
 /* The produce into an internal topic is over: remembers what may count although it failed. */

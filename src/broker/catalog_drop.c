@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "broker/catalog_write.h"
+#include "broker/group_coordinator_state.h"
 #include "broker/partition_change.h"
 
 /* ---- logs ---- */
@@ -72,7 +73,7 @@ static void drop_written(struct catalog_write *write)
         struct topic *topic = drop->topics[i];
         log_info("topic_dropped topic=%s", topic->name);
         catalog_take(broker, topic);
-        offsets_topic_deleted(broker, topic->name);
+        group_offsets_topic_gone(broker, topic->name);
         topic_free(topic);
     }
     catalog_operation_finish(&drop->operation);

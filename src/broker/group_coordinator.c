@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "broker/group_coordinator_state.h"
+#include "broker/group_tombstones.h"
 #include "broker/modern_coordinator_state.h"
 
 /* What of a client's name goes into the id of its member. */
@@ -287,7 +287,7 @@ void group_coordinator_applied(struct partition *partition)
     struct restoring restoring = {broker};
     consumer_group_table_each(internal->groups, restore_group, &restoring);
     modern_coordinator_restore(partition);
-    offsets_forget_gone(partition);
+    group_offsets_forget_gone(partition);
 }
 
 void group_coordinator_serving_began(struct broker *broker)
@@ -319,7 +319,8 @@ void group_coordinator_free(struct broker *broker)
     struct group_coordinator *coordinator = broker->groups;
     while (coordinator->stores != NULL)
         store_free(coordinator->stores);
-    group_removals_free(broker);
+    group_tombstones_free_all(broker);
+    group_offsets_free(broker);
     while (coordinator->live != NULL)
         live_free(coordinator->live);
     ASSERT(coordinator->sessions == NULL);

@@ -16,8 +16,9 @@ struct live_group {
     size_t bytes;   /* as counted in the coordinator */
     UT_hash_handle hh;
 };
-struct group_store;   /* a group's record on its way; group_coordinator.c */
-struct group_removal; /* tombstones on their way; group_removal.c */
+struct group_store;      /* a group's record on its way; group_coordinator.c */
+struct group_tombstones; /* group_tombstones.h */
+struct gone_offsets;
 struct session_group; /* members the broker looks after, a group each; group_session.c */
 
 struct group_coordinator {
@@ -27,8 +28,9 @@ struct group_coordinator {
     bool answering;          /* inside a callback */
     int64_t expired_us;      /* when offsets were last looked at for their age */
     struct group_store *stores;
-    struct group_removal *removals;
-    struct session_group *sessions; /* group_session.c */
+    struct group_tombstones *tombstones; /* on their way */
+    struct gone_offsets *gone;           /* of topics that are gone; group_expiry.c */
+    struct session_group *sessions;      /* group_session.c */
 };
 
 /* group_coordinator.c */
@@ -56,9 +58,14 @@ void group_coordinator_forget(struct broker *broker, struct slice group);
 /* The group begins anew: its sessions join again, in a later turn. */
 void group_sessions_rebalancing(struct broker *broker, struct slice group);
 
-/* group_removal.c */
+/* group_expiry.c */
 /* Offsets nobody has needed for offsets.retention.minutes, and groups without any. */
 void group_offsets_expire(struct broker *broker);
-void group_removals_free(struct broker *broker);
+/* A topic is gone, and so are the offsets committed for it: a new one of its name starts anew. */
+void group_offsets_topic_gone(struct broker *broker, const char *topic_name);
+/* As much for topics that are not there: who dropped them may have died before it forgot. */
+void group_offsets_forget_gone(struct partition *partition);
+/* Calls nobody back. */
+void group_offsets_free(struct broker *broker);
 
 #endif

@@ -12,26 +12,22 @@
 #include <utlist.h>
 
 #include "base/assert.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "broker/group_coordinator_state.h"
 #include "broker/partition_state.h"
-
-#define FORGET_BATCH_BYTES 524288
 
 enum offsets_stage {
     OFFSETS_LOADING, /* a commit waits until the groups are known */
     OFFSETS_COMMITTING,
     OFFSETS_CONFIRMING,
     OFFSETS_APPLYING,
-    OFFSETS_FORGETTING,
 };
 
 struct offsets_operation {
     struct broker *broker;
     enum offsets_stage stage;
     struct offsets_request *request; /* NULL once answered */
-    struct produce produce;          /* commit and forget */
+    struct produce produce;          /* commit */
     struct shared_bytes *batch;      /* commit: until it is produced */
     uint8_t *text;                   /* copies of group and topics, or of who commits */
     struct slice group;
@@ -587,106 +583,4 @@ void offsets_free(struct broker *broker)
 {
     while (broker->offsets_operations != NULL)
         operation_free(broker->offsets_operations);
-}
-
-/* ---- a topic is gone: so are the offsets committed for it (a new one of its name starts anew)
- * ---- */
-
-struct forget {
-    struct broker *broker;
-    struct partition *partition;
-    struct slice topic; /* data NULL: all that are not there */
-    struct batch_builder builder;
-};
-
-static void forget_done(void *context, struct produce *produce)
-{
-    struct offsets_operation *operation = context;
-    if (produce->status != STATUS_OK) {
-        log_warn("offsets_not_forgotten reason=\"%s\"", produce->error.text);
-    }
-    operation_free(operation);
-}
-
-static void forget_send(struct forget *forget)
-{
-    if (forget->builder.record_count == 0) return;
-    struct shared_bytes *batch = finish_batch(&forget->builder, &BATCH_BUILD_PLAIN);
-    if (batch == NULL) return;
-    struct offsets_operation *operation = operation_new(forget->broker, OFFSETS_FORGETTING, NULL);
-    operation->produce = (struct produce){
-        .partition = forget->partition,
-        .batch = batch,
-        .acks = ACKS_LEADER,
-        .internal = true,
-        .done = forget_done,
-        .context = operation,
-    };
-    broker_produce(forget->broker, &operation->produce);
-}
-
-/* One that is hidden is forgotten when it is dropped. */
-static bool topic_is_known(struct broker *broker, struct slice name)
-{
-    char text[TOPIC_NAME_BYTES_MAX + 1];
-    if (catalog_find(broker, (const char *)name.data, name.bytes) != NULL) return true;
-    if (name.bytes > TOPIC_NAME_BYTES_MAX) return false;
-    memcpy(text, name.data, name.bytes);
-    text[name.bytes] = '\0';
-    return catalog_name_is_hidden(&broker->catalog, text);
-}
-
-static bool forget_wants(const struct forget *forget, struct slice topic)
-{
-    if (forget->topic.data == NULL) return !topic_is_known(forget->broker, topic);
-    return topic.bytes == forget->topic.bytes &&
-           memcmp(topic.data, forget->topic.data, topic.bytes) == 0;
-}
-
-static void forget_key(void *context, const struct offset_key *key)
-{
-    struct forget *forget = context;
-    if (!forget_wants(forget, key->topic)) return;
-    add_record(&forget->builder, loop_wall_ms(forget->broker->loop), key, NULL);
-    if (batch_builder_bytes(&forget->builder) > FORGET_BATCH_BYTES) forget_send(forget);
-}
-
-static void forget_group(void *context, const struct offset_group *group)
-{
-    for (uint32_t i = 0; i < group->count; i++) {
-        const struct offset_entry *entry = &group->entries[i];
-        const struct offset_key key = {
-            .group = {(const uint8_t *)group->id, group->id_bytes},
-            .topic = {(const uint8_t *)entry->topic, entry->topic_bytes},
-            .partition = entry->partition,
-        };
-        forget_key(context, &key);
-    }
-}
-
-/* `topic` data NULL: all that are not there. */
-static void forget_in(struct partition *partition, struct slice topic)
-{
-    struct forget forget = {.broker = partition->broker, .partition = partition, .topic = topic};
-    const struct offsets_table *table = partition->internal->offsets;
-    batch_builder_init(&forget.builder);
-    offsets_table_each(table, forget_group, &forget);
-    offsets_table_each_pending(table, forget_key, &forget);
-    forget_send(&forget);
-    batch_builder_deinit(&forget.builder);
-}
-
-void offsets_topic_deleted(struct broker *broker, const char *topic_name)
-{
-    const struct topic *topic =
-        catalog_find(broker, CONSUMER_OFFSETS_TOPIC, strlen(CONSUMER_OFFSETS_TOPIC));
-    if (topic == NULL || broker_check_serving(broker) != STATUS_OK) return;
-    const struct slice name = {(const uint8_t *)topic_name, strlen(topic_name)};
-    for (uint32_t i = 0; i < topic->partition_count; i++)
-        forget_in(topic->partitions[i], name);
-}
-
-void offsets_forget_gone(struct partition *partition)
-{
-    forget_in(partition, (struct slice){0});
 }

@@ -121,6 +121,12 @@ static struct group *group_find(const struct offsets_table *table, struct slice 
     return group;
 }
 
+struct offset_key offset_entry_key(struct slice group, const struct offset_entry *entry)
+{
+    return (struct offset_key){
+        group, {(const uint8_t *)entry->topic, entry->topic_bytes}, entry->partition};
+}
+
 static int compare_key(const struct offset_entry *entry, struct slice topic, int32_t partition)
 {
     size_t common = entry->topic_bytes < topic.bytes ? entry->topic_bytes : topic.bytes;

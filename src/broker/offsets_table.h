@@ -46,6 +46,8 @@ enum status offsets_table_apply_record(struct offsets_table *table,
                                        const struct record *record, struct error *error);
 /* What the producer's transaction left pending counts, or is forgotten. */
 void offsets_table_end_transaction(struct offsets_table *table, int64_t producer_id, bool commit);
+/* Borrowed from the table. */
+struct offset_key offset_entry_key(struct slice group, const struct offset_entry *entry);
 /* NULL: none committed. */
 const struct offset_entry *offsets_table_find(const struct offsets_table *table, struct slice group,
                                               struct slice topic, int32_t partition);

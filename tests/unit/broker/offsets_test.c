@@ -311,6 +311,53 @@ static void delete_orders(struct rig *rig)
     assert_int_equal(answer.status, STATUS_OK);
 }
 
+/* Deleted while the tombstones cannot be replicated; a second after they can. */
+static void a_topics_offsets_go_when_there_are_replicas_again(void **state)
+{
+    struct rig *rig = *state;
+    struct call call, renewed;
+    struct rig_answer answer = {0};
+    committed(rig, 10);
+    broker_delete_topic(
+        rig->broker,
+        &(struct admin_request){.topic = "orders", .done = rig_admin_done, .context = &answer});
+    rig->view.in_sync_now = 1;
+    stepped_loop_settle(&rig->fake);
+    rig->view.in_sync_now = 3;
+    rig_create(rig, "orders", 4);
+    /* What is committed for the new topic stays. */
+    begin(&renewed, "group", 1);
+    renewed.offsets[0].offset = 3;
+    broker_commit_offsets(rig->broker, &renewed.request);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(renewed.request.status, STATUS_OK);
+    stepped_loop_advance(&rig->fake, 1000000);
+    fetch(rig, &call);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(call.offsets[0].offset, 3);
+    assert_int_equal(call.offsets[1].offset, -1);
+}
+
+static void a_commit_that_was_on_its_way_goes_with_its_topic(void **state)
+{
+    struct rig *rig = *state;
+    struct call late, call;
+    rig->hold_high_watermark = true;
+    commit(rig, &late, 10);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(late.calls, 0);
+    delete_orders(rig);
+    rig->hold_high_watermark = false;
+    partition_set_high_watermark(group_partition(rig), partition_durable(group_partition(rig)));
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(late.request.status, STATUS_OK);
+    stepped_loop_advance(&rig->fake, 1000000);
+    rig_create(rig, "orders", 4);
+    fetch(rig, &call);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(call.offsets[0].offset, -1);
+}
+
 static void a_new_leader_forgets_what_the_one_before_did_not_live_to_forget(void **state)
 {
     struct rig *rig = *state;
@@ -565,6 +612,8 @@ int main(void)
         TEST(a_commit_waits_until_a_new_leader_knows_its_groups),
         TEST(a_follower_refuses),
         TEST(a_deleted_topics_offsets_go_with_it),
+        TEST(a_topics_offsets_go_when_there_are_replicas_again),
+        TEST(a_commit_that_was_on_its_way_goes_with_its_topic),
         TEST(a_new_leader_forgets_what_the_one_before_did_not_live_to_forget),
         TEST(a_commit_that_waits_does_not_go_to_a_new_topic_of_the_name),
         TEST(a_commit_that_is_not_in_the_log_can_be_taken_back),
