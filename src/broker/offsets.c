@@ -97,13 +97,15 @@ static enum status request_check(struct broker *broker, struct offsets_request *
 
 /* ---- commit ---- */
 
-/* A group that is known may go on: its offsets are as many as there are partitions. */
-static enum status check_new_group(const struct partition *partition,
-                                   struct offsets_request *request)
+/* A group that is known may go on: its offsets are as many as there are partitions; but not as many
+ * times as there are producers who have them pending: those of all may take as much again. */
+static enum status check_room(const struct partition *partition, struct offsets_request *request)
 {
     const struct offsets_table *table = partition->internal->offsets;
+    bool pending_has_room = !request->transactional ||
+                            offsets_table_pending_bytes(table) <= OFFSETS_BYTES_PER_PARTITION_MAX;
     if (offsets_table_bytes(table) <= OFFSETS_BYTES_PER_PARTITION_MAX ||
-        offsets_table_group(table, request->group).count > 0) {
+        (offsets_table_group(table, request->group).count > 0 && pending_has_room)) {
         return STATUS_OK;
     }
     return error_set(&request->error, STATUS_TOO_LARGE,
@@ -336,7 +338,7 @@ void broker_commit_offsets(struct broker *broker, struct offsets_request *reques
         request->offsets[i].status = STATUS_OK;
     enum status status = request_check(broker, request, &partition);
     struct shared_bytes *batch = NULL;
-    if (status == STATUS_OK) status = check_new_group(partition, request);
+    if (status == STATUS_OK) status = check_room(partition, request);
     if (status == STATUS_OK) status = commit_batch(broker, request, &batch);
     if (batch == NULL) {
         request_finish(request, status);

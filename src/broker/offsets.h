@@ -18,7 +18,8 @@ struct broker;
 
 #define OFFSET_METADATA_BYTES_LIMIT 32767 /* whatever the settings say */
 #define GROUP_ID_BYTES_MAX          32767
-/* What committed offsets take in one partition of the internal topic: beyond it no group is added
+/* What offsets, committed and pending, take in one partition of the internal topic: beyond it no
+ * group is added, and if those pending alone are beyond it, no transaction goes on
  * (STATUS_TOO_LARGE). */
 #define OFFSETS_BYTES_PER_PARTITION_MAX 67108864
 

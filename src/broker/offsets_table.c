@@ -21,7 +21,7 @@ struct group {
 struct offsets_table {
     struct group *groups; /* uthash walks in the order of insertion */
     uint64_t hash;        /* sum of the entries' hashes */
-    size_t bytes;         /* of groups and entries */
+    size_t bytes;         /* of groups and entries; pending counts for itself */
     struct pending_offsets *pending;
 };
 
@@ -108,7 +108,12 @@ uint64_t offsets_table_hash(const struct offsets_table *table)
 
 size_t offsets_table_bytes(const struct offsets_table *table)
 {
-    return table->bytes;
+    return table->bytes + pending_offsets_bytes(table->pending);
+}
+
+size_t offsets_table_pending_bytes(const struct offsets_table *table)
+{
+    return pending_offsets_bytes(table->pending);
 }
 
 /* ---- look-ups ---- */

@@ -62,8 +62,9 @@ void offsets_table_each(const struct offsets_table *table, offset_group_fn each,
 typedef void (*offset_key_fn)(void *context, const struct offset_key *key);
 void offsets_table_each_pending(const struct offsets_table *table, offset_key_fn each,
                                 void *context);
-/* The room that groups and their offsets take; what is pending is not counted. */
+/* The room that groups and their offsets take, and what is pending; and of it the latter. */
 size_t offsets_table_bytes(const struct offsets_table *table);
+size_t offsets_table_pending_bytes(const struct offsets_table *table);
 uint64_t offsets_table_hash(const struct offsets_table *table);
 
 #endif

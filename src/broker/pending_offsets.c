@@ -37,6 +37,7 @@ struct pending_offsets {
     struct pending_producer *producers;
     struct pending_key *keys;
     uint64_t hash; /* sum over the offsets */
+    size_t bytes;  /* that all of it takes */
 };
 
 struct pending_offsets *pending_offsets_new(void)
@@ -69,6 +70,21 @@ uint64_t pending_offsets_hash(const struct pending_offsets *pending)
     return pending->hash;
 }
 
+size_t pending_offsets_bytes(const struct pending_offsets *pending)
+{
+    return pending->bytes;
+}
+
+static size_t offset_bytes(const struct pending_offset *offset)
+{
+    return sizeof(*offset) + offset->key_bytes + offset->value_bytes;
+}
+
+static size_t key_bytes_of(const struct pending_key *key)
+{
+    return sizeof(*key) + key->hh.keylen;
+}
+
 /* ---- keys ---- */
 
 static struct pending_key *key_find(const struct pending_offsets *pending, struct slice key)
@@ -87,6 +103,7 @@ static void key_count(struct pending_offsets *pending, const struct pending_offs
         counted->key = memory_new(key.bytes);
         memcpy(counted->key, key.data, key.bytes);
         HASH_ADD_KEYPTR(hh, pending->keys, counted->key, key.bytes, counted);
+        pending->bytes += key_bytes_of(counted);
     }
     counted->producer_count++;
 }
@@ -96,6 +113,7 @@ static void key_discount(struct pending_offsets *pending, const struct pending_o
     struct pending_key *counted = key_find(pending, (struct slice){offset->key, offset->key_bytes});
     ASSERT(counted != NULL);
     if (--counted->producer_count > 0) return;
+    pending->bytes -= key_bytes_of(counted);
     HASH_DEL(pending->keys, counted);
     free(counted->key);
     free(counted);
@@ -114,6 +132,7 @@ static void offset_free(struct pending_offsets *pending, struct pending_producer
                         struct pending_offset *offset)
 {
     pending->hash -= offset_hash(producer->id, offset);
+    pending->bytes -= offset_bytes(offset);
     key_discount(pending, offset);
     HASH_DEL(producer->offsets, offset);
     free(offset->key);
@@ -133,6 +152,7 @@ static void producer_free_if_empty(struct pending_offsets *pending,
 {
     if (producer->offsets != NULL) return;
     HASH_DEL(pending->producers, producer);
+    pending->bytes -= sizeof(*producer);
     free(producer);
 }
 
@@ -144,10 +164,12 @@ static struct pending_offset *offset_for(struct pending_offsets *pending, int64_
         producer = memory_new(sizeof(*producer));
         producer->id = producer_id;
         HASH_ADD(hh, pending->producers, id, sizeof(producer->id), producer);
+        pending->bytes += sizeof(*producer);
     }
     struct pending_offset *offset = offset_find(producer, buffer_slice(key));
     if (offset != NULL) {
         pending->hash -= offset_hash(producer_id, offset);
+        pending->bytes -= offset_bytes(offset);
         free(offset->value);
         return offset;
     }
@@ -173,6 +195,7 @@ void pending_offsets_put(struct pending_offsets *pending, int64_t producer_id,
     offset->value_bytes = value_bytes.bytes;
     offset->record_offset = record_offset;
     pending->hash += offset_hash(producer_id, offset);
+    pending->bytes += offset_bytes(offset);
     buffer_deinit(&key_bytes);
     buffer_deinit(&value_bytes);
 }
@@ -246,7 +269,7 @@ void pending_offsets_clear(struct pending_offsets *pending)
 {
     while (pending->producers != NULL)
         pending_offsets_end(pending, pending->producers->id, NULL, NULL);
-    ASSERT(pending->keys == NULL && pending->hash == 0);
+    ASSERT(pending->keys == NULL && pending->hash == 0 && pending->bytes == 0);
 }
 
 void pending_offsets_free(struct pending_offsets *pending)

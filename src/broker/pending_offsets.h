@@ -33,6 +33,8 @@ typedef void (*pending_offset_fn)(void *context, const struct offset_key *key,
                                   const struct offset_value *value, int64_t record_offset);
 void pending_offsets_end(struct pending_offsets *pending, int64_t producer_id,
                          pending_offset_fn each, void *context);
+/* The room that it takes. */
+size_t pending_offsets_bytes(const struct pending_offsets *pending);
 uint64_t pending_offsets_hash(const struct pending_offsets *pending);
 
 #endif

@@ -165,6 +165,24 @@ static void the_hash_depends_on_the_state_not_on_the_way_there(void **state)
     offsets_table_free(other);
 }
 
+static void the_room_of_what_is_pending_counts(void **state)
+{
+    struct offsets_table *table = *state;
+    pend(table, 7, 0, 10);
+    size_t one = offsets_table_bytes(table);
+    assert_true(one > 0);
+    assert_int_equal(offsets_table_pending_bytes(table), one);
+    pend(table, 7, 0, 11); /* in its place */
+    assert_int_equal(offsets_table_bytes(table), one);
+    pend(table, 8, 0, 10);
+    assert_true(offsets_table_bytes(table) > one);
+    end(table, 8, false);
+    assert_int_equal(offsets_table_bytes(table), one);
+    end(table, 7, true);
+    assert_int_equal(offsets_table_pending_bytes(table), 0);
+    assert_true(offsets_table_bytes(table) > 0);
+}
+
 static void a_commit_in_a_transaction_counts_from_its_marker_on(void **state)
 {
     struct offsets_table *table = *state;
@@ -284,6 +302,7 @@ int main(void)
         CLAIM(a_group_is_listed_by_topic_and_partition),
         CLAIM(a_tombstone_removes_and_the_last_one_takes_the_group_along),
         CLAIM(the_hash_depends_on_the_state_not_on_the_way_there),
+        CLAIM(the_room_of_what_is_pending_counts),
         CLAIM(a_commit_in_a_transaction_counts_from_its_marker_on),
         CLAIM(an_abort_leaves_what_was_there),
         CLAIM(of_a_plain_and_a_transactional_commit_the_later_record_wins),

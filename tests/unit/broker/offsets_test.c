@@ -423,15 +423,18 @@ static void a_commit_that_is_not_in_the_log_can_be_taken_back(void **state)
     assert_int_equal(partition_log_end(partition), end);
 }
 
-/* Groups and metadata as long as they may be, past the log. */
-static void fill_table(struct offsets_table *table, uint32_t first, uint32_t count)
+/* Groups and metadata as long as they may be, past the log; producer_id above 0: pending. */
+static void fill_table(struct offsets_table *table, uint32_t first, uint32_t count,
+                       int64_t producer_id)
 {
     static uint8_t longest[GROUP_ID_BYTES_MAX];
     const struct slice text = {longest, sizeof(longest)};
     struct batch_builder builder;
     struct buffer key, value, batch;
     struct error error;
-    const struct batch_build_options options = BATCH_BUILD_PLAIN;
+    struct batch_build_options options = BATCH_BUILD_PLAIN;
+    options.transactional = producer_id > 0;
+    if (options.transactional) options.producer_id = producer_id, options.producer_epoch = 0;
     batch_builder_init(&builder);
     buffer_init(&batch, 0);
     for (uint32_t i = 0; i < count; i++) {
@@ -460,7 +463,7 @@ static void the_room_that_offsets_take_has_a_bound(void **state)
     committed(rig, 10);
     struct offsets_table *table = group_partition(rig)->internal->offsets;
     for (uint32_t i = 0; offsets_table_bytes(table) <= OFFSETS_BYTES_PER_PARTITION_MAX; i++)
-        fill_table(table, i * 128, 128);
+        fill_table(table, i * 128, 128, 0);
     committed(rig, 20); /* known: it may go on */
     begin(&call, "group-more", 1);
     assert_int_equal(internal_partition_of(call.request.group, 4),
@@ -515,6 +518,22 @@ static void a_commit_in_a_transaction_is_shown_from_its_marker_on(void **state)
     rig_end(rig, group_partition(rig), 7, 0, true);
     assert_int_equal(fetch_stable(rig, &offset), STATUS_OK);
     assert_int_equal(offset, 50);
+}
+
+static void the_room_that_pending_offsets_take_has_a_bound(void **state)
+{
+    struct rig *rig = *state;
+    struct call call;
+    committed(rig, 10);
+    struct offsets_table *table = group_partition(rig)->internal->offsets;
+    for (uint32_t i = 0; offsets_table_pending_bytes(table) <= OFFSETS_BYTES_PER_PARTITION_MAX; i++)
+        fill_table(table, i * 128, 128, 99);
+    begin(&call, "group-more", 1);
+    broker_commit_offsets(rig->broker, &call.request);
+    assert_int_equal(call.request.status, STATUS_TOO_LARGE);
+    /* A known group goes on, but not in transactions. */
+    committed(rig, 20);
+    assert_int_equal(commit_in_transaction(rig, 7, 0, 50), STATUS_TOO_LARGE);
 }
 
 static void an_aborted_transaction_commits_no_offset(void **state)
@@ -618,6 +637,7 @@ int main(void)
         TEST(a_commit_that_waits_does_not_go_to_a_new_topic_of_the_name),
         TEST(a_commit_that_is_not_in_the_log_can_be_taken_back),
         TEST(the_room_that_offsets_take_has_a_bound),
+        TEST(the_room_that_pending_offsets_take_has_a_bound),
         TEST(a_commit_in_a_transaction_is_shown_from_its_marker_on),
         TEST(an_aborted_transaction_commits_no_offset),
         TEST(an_older_instance_commits_nothing),
