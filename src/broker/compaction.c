@@ -53,10 +53,13 @@ static int64_t compaction_limit(const struct partition *partition)
     return limit;
 }
 
+/* Not a damaged one: its passes wait until it is repaired, and others are not to wait with it. */
 static bool partition_may_be_cleaned(const struct partition *partition, int64_t now_us)
 {
+    int64_t from, to;
     return partition->log != NULL && partition->visible && partition->change == NULL &&
            !partition->producers_lost && !partition_log_failed(partition->log) &&
+           !partition_log_quarantined(partition->log, &from, &to) &&
            now_us >= partition->compaction_after_us;
 }
 

@@ -242,11 +242,8 @@ static enum status rewrite_segment(struct output *output, uint32_t i, bool *goes
             status = STATUS_CANCELLED;
             break;
         }
-        if (header.base_offset < expected || batch_last_offset(&header) >= segment->end_offset) {
-            status = error_set(error, STATUS_CORRUPT, "position %lld: offset %lld out of place",
-                               (long long)walk.position, (long long)header.base_offset);
-            break;
-        }
+        status = compaction_check_place(compaction, i, &header, expected, error);
+        if (status != STATUS_OK) break;
         bool last = walk.position + header.batch_bytes == segment->bytes;
         if (last) *goes_on = group_goes_on(compaction, i, header.batch_bytes);
         status = rewrite_batch(output, data, &header, last && !*goes_on, error);
@@ -259,8 +256,7 @@ static enum status rewrite_segment(struct output *output, uint32_t i, bool *goes
         status = error_set(error, STATUS_CORRUPT, "ends at offset %lld", (long long)expected);
     }
     if (status == STATUS_CORRUPT) {
-        compaction->request->damage =
-            (struct log_damage){.from = expected, .to = segment->end_offset};
+        compaction_found_damage(compaction, i, &walk, expected);
         error_prefix(error, "%s", path);
     }
     segment_walk_deinit(&walk);

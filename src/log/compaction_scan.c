@@ -145,31 +145,6 @@ static enum status scan_marker(struct compaction *compaction, struct segment_wal
     return STATUS_OK;
 }
 
-/* One segment, from header to header. */
-static enum status scan_segment(struct compaction *compaction, struct segment_walk *walk,
-                                int64_t *scanned, struct error *error)
-{
-    struct batch_header header;
-    enum status status;
-    while ((status = segment_walk_header(walk, &header, error)) == STATUS_OK) {
-        if (compaction_is_cancelled(compaction)) return STATUS_CANCELLED;
-        if (header.base_offset >= compaction->request->decided_offset ||
-            compaction->aborted_count == COMPACTION_ABORTED_MAX) {
-            return STATUS_OK;
-        }
-        bool dirty = batch_last_offset(&header) >= compaction->first_dirty;
-        if (dirty && (header.attributes & BATCH_CONTROL) != 0) {
-            status = scan_marker(compaction, walk, &header, error);
-            if (status != STATUS_OK) return status;
-        } else if (dirty && (header.attributes & BATCH_TRANSACTIONAL) != 0) {
-            open_add(&compaction->open, header.producer_id, header.base_offset);
-        }
-        *scanned = batch_last_offset(&header) + 1;
-        segment_walk_skip(walk, &header);
-    }
-    return status == STATUS_NOT_FOUND ? STATUS_OK : status;
-}
-
 static enum status compaction_open_segment(const struct compaction *compaction, uint32_t i,
                                            struct segment_walk *walk, size_t read_bytes,
                                            struct error *error)
@@ -190,6 +165,55 @@ static void compaction_close_segment(struct segment_walk *walk)
     segment_walk_deinit(walk);
 }
 
+void compaction_found_damage(struct compaction *compaction, uint32_t i,
+                             const struct segment_walk *walk, int64_t expected)
+{
+    int64_t end = compaction->segments[i].end_offset, position, next;
+    enum status status = segment_walk_resume(walk->file, walk->position + 1, walk->end,
+                                             expected + 1, end - 1, &position, &next, NULL);
+    compaction->request->damage =
+        (struct log_damage){.from = expected, .to = status == STATUS_OK ? next : end};
+}
+
+enum status compaction_check_place(const struct compaction *compaction, uint32_t i,
+                                   const struct batch_header *header, int64_t expected,
+                                   struct error *error)
+{
+    int64_t end = compaction->segments[i].end_offset;
+    if (header->base_offset >= expected && batch_last_offset(header) < end) return STATUS_OK;
+    return error_set(error, STATUS_CORRUPT, "offset %lld where %lld was expected",
+                     (long long)header->base_offset, (long long)expected);
+}
+
+/* Segment i, from header to header. *scanned: the offset behind what was looked at. */
+static enum status scan_segment(struct compaction *compaction, uint32_t i,
+                                struct segment_walk *walk, int64_t *scanned, struct error *error)
+{
+    struct batch_header header;
+    int64_t expected = compaction->segments[i].base_offset;
+    enum status status;
+    while ((status = segment_walk_header(walk, &header, error)) == STATUS_OK) {
+        if (compaction_is_cancelled(compaction)) return STATUS_CANCELLED;
+        status = compaction_check_place(compaction, i, &header, expected, error);
+        if (status != STATUS_OK) break;
+        if (header.base_offset >= compaction->request->decided_offset ||
+            compaction->aborted_count == COMPACTION_ABORTED_MAX) {
+            return STATUS_OK;
+        }
+        bool dirty = batch_last_offset(&header) >= compaction->first_dirty;
+        if (dirty && (header.attributes & BATCH_CONTROL) != 0) {
+            status = scan_marker(compaction, walk, &header, error);
+            if (status != STATUS_OK) break;
+        } else if (dirty && (header.attributes & BATCH_TRANSACTIONAL) != 0) {
+            open_add(&compaction->open, header.producer_id, header.base_offset);
+        }
+        *scanned = expected = batch_last_offset(&header) + 1;
+        segment_walk_skip(walk, &header);
+    }
+    if (status == STATUS_CORRUPT) compaction_found_damage(compaction, i, walk, expected);
+    return status == STATUS_NOT_FOUND ? STATUS_OK : status;
+}
+
 static enum status scan_transactions(struct compaction *compaction, struct error *error)
 {
     int64_t limit = compaction->segments[compaction->count - 1].end_offset;
@@ -204,7 +228,7 @@ static enum status scan_transactions(struct compaction *compaction, struct error
         if (segment->end_offset <= compaction->first_dirty) continue;
         status = compaction_open_segment(compaction, i, &walk, SEGMENT_HEADER_BYTES, error);
         if (status != STATUS_OK) break;
-        status = scan_segment(compaction, &walk, &scanned, error);
+        status = scan_segment(compaction, i, &walk, &scanned, error);
         compaction_close_segment(&walk);
     }
     if (scanned < limit) limit = scanned;
@@ -253,14 +277,17 @@ static enum status map_batch(struct compaction *compaction, const uint8_t *data,
     return STATUS_OK;
 }
 
-static enum status map_segment(struct compaction *compaction, struct segment_walk *walk, bool *full,
-                               struct error *error)
+static enum status map_segment(struct compaction *compaction, uint32_t i, struct segment_walk *walk,
+                               bool *full, struct error *error)
 {
     struct batch_header header;
     const uint8_t *data;
-    enum status status;
+    int64_t expected = compaction->segments[i].base_offset;
+    enum status status = STATUS_OK;
     while (!*full && (status = segment_walk_batch(walk, &header, &data, error)) == STATUS_OK) {
         if (compaction_is_cancelled(compaction)) return STATUS_CANCELLED;
+        status = compaction_check_place(compaction, i, &header, expected, error);
+        if (status != STATUS_OK) break;
         if (header.base_offset >= compaction->map_end) return STATUS_OK;
         bool transactional = (header.attributes & BATCH_TRANSACTIONAL) != 0;
         bool counts = batch_last_offset(&header) >= compaction->first_dirty &&
@@ -271,16 +298,11 @@ static enum status map_segment(struct compaction *compaction, struct segment_wal
             status = map_batch(compaction, data, &header, full, error);
             if (status != STATUS_OK) return status;
         }
+        expected = batch_last_offset(&header) + 1;
         segment_walk_skip(walk, &header);
     }
+    if (status == STATUS_CORRUPT) compaction_found_damage(compaction, i, walk, expected);
     return *full || status == STATUS_NOT_FOUND ? STATUS_OK : status;
-}
-
-/* Where a walk stopped at something that is no batch. */
-static void compaction_found_damage(struct compaction *compaction, uint32_t i)
-{
-    compaction->request->damage = (struct log_damage){.from = compaction->segments[i].base_offset,
-                                                      .to = compaction->segments[i].end_offset};
 }
 
 static enum status make_map(struct compaction *compaction, struct error *error)
@@ -296,8 +318,7 @@ static enum status make_map(struct compaction *compaction, struct error *error)
         if (segment->base_offset >= compaction->map_end) break;
         status = compaction_open_segment(compaction, i, &walk, SEGMENT_WALK_BYTES, error);
         if (status != STATUS_OK) break;
-        status = map_segment(compaction, &walk, &full, error);
-        if (status == STATUS_CORRUPT) compaction_found_damage(compaction, i);
+        status = map_segment(compaction, i, &walk, &full, error);
         compaction_close_segment(&walk);
     }
     compaction->request->more = full;

@@ -69,6 +69,16 @@ static inline bool compaction_is_cancelled(const struct compaction *compaction)
 /* compaction_scan.c (worker): transactions and the map. */
 STATUS_MUST_CHECK
 enum status compaction_prepare(struct compaction *compaction, struct error *error);
+/* Is the batch of segment i in its place, behind the one that ends at `expected`? Its base offset
+ * is not under its CRC. */
+STATUS_MUST_CHECK
+enum status compaction_check_place(const struct compaction *compaction, uint32_t i,
+                                   const struct batch_header *header, int64_t expected,
+                                   struct error *error);
+/* The walk of segment i stopped at something that is not as written; `expected` is the offset that
+ * follows the batch before it. Damaged is what lies up to the next sound batch. */
+void compaction_found_damage(struct compaction *compaction, uint32_t i,
+                             const struct segment_walk *walk, int64_t expected);
 bool compaction_is_aborted(const struct compaction *compaction, int64_t producer_id,
                            int64_t offset);
 /* Does a producer's state speak of the batch that ends there? */

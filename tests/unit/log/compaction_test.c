@@ -610,6 +610,71 @@ static void a_reset_leaves_nothing_of_a_swap_that_stopped_half_way(void **state)
     }
 }
 
+/* A byte of the log's first file, at `at` of the batch with that base offset, is flipped; what the
+ * next pass says of it. */
+static struct log_damage pass_over_damage(int64_t offset, uint32_t at, bool clean)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    struct log_compaction pass;
+    char path[200];
+    compaction_begin(&f, &disk, 600);
+    for (int i = 0; i < 2; i++) {
+        keyed_append(&f, (struct keyed){.key = i, .value = i});
+    }
+    keyed_append(&f, (struct keyed){.key = 3, .value = 2, .producer = 9, .transactional = true});
+    marker_append(&f, 9, true);
+    for (int i = 4; i < 20; i++) {
+        keyed_append(&f, (struct keyed){.key = i, .value = i});
+    }
+    if (clean) {
+        assert_int_equal(compact(&f, &pass, NULL), STATUS_OK);
+        for (int i = 20; i < 40; i++) {
+            keyed_append(&f, (struct keyed){.key = i, .value = i});
+        }
+    }
+    snprintf(path, sizeof(path), "%s/%020d.log", FIXTURE_DIRECTORY, 0);
+    struct memory_node *file = memory_disk_file(&disk, path);
+    assert_non_null(file);
+    size_t position = 0;
+    struct batch_header header;
+    for (;;) {
+        assert_int_equal(
+            batch_parse(file->data + position, file->bytes - position, true, &header, NULL),
+            STATUS_OK);
+        if (header.base_offset == offset) break;
+        position += header.batch_bytes;
+    }
+    file->data[position + at] ^= 0x40;
+    assert_int_equal(compact(&f, &pass, NULL), STATUS_CORRUPT);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+    return pass.damage;
+}
+
+static void each_step_of_a_pass_tells_which_batch_is_damaged(void **state)
+{
+    const uint32_t body = BATCH_HEADER_BYTES + 2;
+    const struct {
+        int64_t offset;
+        uint32_t at;
+        bool clean;
+    } flips[] = {
+        {1, BATCH_AT_LENGTH, false}, /* looking for transactions: no batch there */
+        {1, BATCH_AT_MAGIC, false},
+        {1, 6, false},    /* … out of its place */
+        {3, body, false}, /* … a marker */
+        {2, body, false}, /* making the map */
+        {1, body, true},  /* rewriting what was clean */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(flips) / sizeof(flips[0]); i++) {
+        struct log_damage damage = pass_over_damage(flips[i].offset, flips[i].at, flips[i].clean);
+        assert_int_equal(damage.from, flips[i].offset);
+        assert_int_equal(damage.to, flips[i].offset + 1);
+    }
+}
+
 static void surviving_values_are_those_of_a_plain_table(void **state)
 {
     (void)state;
@@ -639,6 +704,7 @@ int main(void)
         cmocka_unit_test(a_batch_that_cannot_be_read_stays_as_it_is),
         cmocka_unit_test(where_each_epoch_began_can_be_told_from_what_is_left),
         cmocka_unit_test(a_reset_leaves_nothing_of_a_swap_that_stopped_half_way),
+        cmocka_unit_test(each_step_of_a_pass_tells_which_batch_is_damaged),
         cmocka_unit_test(surviving_values_are_those_of_a_plain_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
