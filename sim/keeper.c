@@ -22,6 +22,7 @@
 #define READING_US_MAX 15000000 /* tombstones stay longer than that */
 #define LOOSE_KEYS     3        /* that the batches sent once are about, at a time */
 #define LOOSE_ROUNDS   200
+#define LEAVES_ONE_IN  4
 
 struct sim_keeper {
     struct sim_workload *workload;
@@ -283,7 +284,9 @@ static void loose_ended(struct sim_call *base, enum sim_call_end end)
     keeper->loosely = false;
     history_told(&workload->history, call->first, call->records, ok ? HISTORY_OK : HISTORY_UNKNOWN,
                  call->number);
-    if (!ok) keeper->loose_round++;
+    bool leaves =
+        workload->options.leaves_keys && random_below(&workload->domain_random, LEAVES_ONE_IN) == 0;
+    if (!ok || leaves) keeper->loose_round++;
     sim_world_schedule(workload->world, &keeper->loose_wake,
                        workload->world->now_us +
                            random_between(&workload->domain_random, 20000, 500000));

@@ -239,6 +239,16 @@ static void prepare_keys(struct sim_group *group, struct sim_workload_options *o
     options->plain = options->idempotent = 1;
 }
 
+/* Keys that were deleted stay so. */
+static void prepare_deleted_keys(struct sim_group *group, struct sim_workload_options *options)
+{
+    prepare_keys(group, options);
+    options->leaves_keys = true;
+    options->consumers = 1;
+    options->pause_us_min = 50000;
+    options->pause_us_max = 200000;
+}
+
 /* T38: what nobody has confirmed yet is appended over keys that are committed, and compacted; then
  * it is cut, and what it stood for has to be there. */
 static void play_cut_after_cleaning(struct sim_run *run)
@@ -261,6 +271,67 @@ static void play_cut_after_cleaning(struct sim_run *run)
     sim_run_settle(run);
 }
 
+static struct partition *keyed_copy(struct sim_run *run, int node)
+{
+    static const char name[] = "keyed0";
+    struct sim_node *at = &run->group.nodes[node];
+    if (at->broker == NULL || !at->running) return NULL;
+    struct topic *topic = catalog_find(at->broker, name, sizeof(name) - 1);
+    return topic == NULL ? NULL : topic_partition(topic, 0);
+}
+
+/* Waits until the leader has dropped tombstones or markers past `offset`. */
+static bool until_dropped(struct sim_run *run, int64_t offset)
+{
+    int64_t until_us = run->world.now_us + 300 * SECOND_US;
+    while (sim_run_for(run, SECOND_US)) {
+        struct sim_node *leader = sim_group_leader(&run->group);
+        struct partition *copy = leader == NULL ? NULL : keyed_copy(run, leader->index);
+        if (copy != NULL && partition_log_dropped_to(partition_log_of(copy)) > offset) return true;
+        if (run->world.now_us < until_us) continue;
+        sim_verdict_fail(&run->verdict, "I19", "no tombstone is ever dropped");
+    }
+    return false;
+}
+
+static bool is_in_set(struct sim_run *run, void *context)
+{
+    struct sim_node *leader = sim_group_leader(&run->group);
+    struct node_facts facts;
+    return leader != NULL && sim_node_facts(leader, &facts) &&
+           (facts.isr_mask >> *(int *)context & 1) != 0;
+}
+
+/* F56: a replica is away for longer than tombstones are kept, comes back and leads: what was
+ * deleted meanwhile stays deleted. */
+static void play_away_past_tombstones(struct sim_run *run)
+{
+    struct sim_node *leader = scenario_begin(run);
+    if (leader == NULL || !sim_run_for(run, 3 * SECOND_US)) return;
+    int away = scenario_another(run, leader->index);
+    struct partition *copy = keyed_copy(run, away);
+    if (copy == NULL) return;
+    int64_t end = partition_log_end(copy);
+    scenario_keep_down(run, away, SIM_DEATH_KILL);
+    if (!until_dropped(run, end)) return;
+    scenario_start(run, away);
+    if (!scenario_until(run, is_in_set, &away, 60 * SECOND_US, "it is back in the set")) return;
+    leader = sim_run_until_served(run, TAKEOVER_US);
+    if (leader == NULL) return;
+    if (leader->index != away) {
+        int third = 3 - away - leader->index;
+        scenario_starve(run, third, true);
+        scenario_keep_down(run, leader->index, SIM_DEATH_KILL);
+        if (scenario_until_other_serves(run, leader, 3 * TAKEOVER_US, "the leader is dead") == NULL)
+            return;
+        scenario_starve(run, third, false);
+        if (!sim_run_for(run, 5 * SECOND_US)) return;
+        scenario_start(run, leader->index);
+    }
+    if (!sim_run_for(run, 20 * SECOND_US)) return;
+    sim_run_settle(run);
+}
+
 const struct scenario scenario_copies[] = {
     {.name = "two-rounds",
      .play = play_two_rounds,
@@ -279,5 +350,9 @@ const struct scenario scenario_copies[] = {
      .nodes = 3,
      .prepare = scenario_prepare_one_log},
     {.name = "cut-after-cleaning", .play = play_cut_after_cleaning, .prepare = prepare_keys},
+    {.name = "away-past-tombstones",
+     .play = play_away_past_tombstones,
+     .nodes = 3,
+     .prepare = prepare_deleted_keys},
     {0},
 };

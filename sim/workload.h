@@ -67,6 +67,7 @@ struct sim_workload_options {
     int64_t retention_bytes; /* of the last data topic; 0: none */
     uint32_t domains;        /* enum sim_domain */
     bool steady_groups;      /* members neither leave nor fall silent */
+    bool leaves_keys;        /* compaction: now and then keys are left as they are for good */
 };
 
 struct sim_topic {

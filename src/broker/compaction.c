@@ -109,6 +109,12 @@ static void look_at_partition(struct broker *broker, struct partition *partition
 
 static void pass_done(void *context, struct log_compaction *pass);
 
+static int64_t copied_to(const struct partition *partition)
+{
+    const struct group_port *port = &partition->broker->port;
+    return port->copied_to == NULL ? INT64_MAX : port->copied_to(port->context, partition);
+}
+
 static void pass_start(struct broker *broker, const struct candidate *candidate, int64_t now_ms)
 {
     struct compaction_keeper *keeper = broker->compaction;
@@ -120,6 +126,7 @@ static void pass_start(struct broker *broker, const struct candidate *candidate,
         .now_ms = now_ms,
         .settled_before_ms = candidate->settled_before_ms,
         .delete_retention_ms = partition->topic->settings.delete_retention_ms,
+        .copied_to = copied_to(partition),
         .map_bytes = broker->settings.compaction_map_bytes,
         .done = pass_done,
         .context = keeper};

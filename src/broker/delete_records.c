@@ -108,7 +108,7 @@ void broker_delete_records(struct broker *broker, struct delete_records *request
     }
     deadlines_add(&broker->deadlines, &deletion->deadline,
                   loop_now_us(broker->loop) + LOOK_AGAIN_US, deletion_look);
-    log_store_flush(broker->store, deletion_flushed, deletion);
+    log_store_flush_offsets(broker->store, deletion_flushed, deletion);
 }
 
 /* Answers those of one partition, or (NULL) all. */

@@ -65,6 +65,9 @@ struct group_port {
     /* The lowest log start among the followers in sync, as they reported it; INT64_MAX: there are
      * none. NULL: not wanted. */
     int64_t (*followers_start)(void *context, const struct partition *partition);
+    /* The lowest offset that a follower in session fetches next; INT64_MAX: there is none. NULL:
+     * not wanted. */
+    int64_t (*copied_to)(void *context, const struct partition *partition);
     /* The manifest has a new version (catalog_version()); broker_manifest_committed() comes later.
      */
     void (*manifest_changed)(void *context);

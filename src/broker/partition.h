@@ -97,10 +97,16 @@ void partition_resume(struct partition *partition);
  * a known high watermark (asserted). */
 void partition_truncate(struct partition *partition, int64_t offset, log_done_fn done,
                         void *context);
-/* Follower: restart at the leader's log start; high watermark and log start taken together.
- * set_aside: the files are kept for a day. */
-void partition_reset(struct partition *partition, int64_t offset, int32_t epoch,
-                     int64_t high_watermark, bool set_aside, log_done_fn done, void *context);
+/* Follower: restart at the leader's log start; high watermark and log start taken together. */
+struct partition_restart {
+    int64_t offset;
+    int32_t epoch; /* in force there; -1: none */
+    int64_t high_watermark;
+    int64_t dropped_to; /* of the log that is going to be copied: partition_log_dropped_to() */
+    bool set_aside;     /* the files are kept for a day */
+};
+void partition_reset(struct partition *partition, const struct partition_restart *restart,
+                     log_done_fn done, void *context);
 /* Follower: the leader's log start moved up. */
 void partition_follow_log_start(struct partition *partition, int64_t log_start);
 /* Leader: the epoch of this leadership begins at the log end. */

@@ -237,6 +237,11 @@ void partition_resume(struct partition *partition)
 
 /* ---- reset ---- */
 
+static void reset_on_record(void *context, enum status status, const struct error *error)
+{
+    change_finish(context, status, error);
+}
+
 static void reset_done(void *context, enum status status, const struct error *error)
 {
     struct partition_change *change = context;
@@ -257,15 +262,24 @@ static void reset_done(void *context, enum status status, const struct error *er
         producer_table_clear(partition->producers, change->offset);
         producer_table_settle(partition->producers, change->offset);
         if (partition->internal != NULL) internal_state_reset(partition->internal, change->offset);
+        partition_log_note_dropped(partition->log, change->dropped_to);
+        if (change->says_dropped) {
+            /* Before the first record: else a crash could leave records beside the old value. */
+            log_store_flush(change->broker->store, reset_on_record, change);
+            return;
+        }
     }
     change_finish(change, status, error);
 }
 
-void partition_reset(struct partition *partition, int64_t offset, int32_t epoch,
-                     int64_t high_watermark, bool set_aside, log_done_fn done, void *context)
+void partition_reset(struct partition *partition, const struct partition_restart *restart,
+                     log_done_fn done, void *context)
 {
-    struct partition_change *change = change_new(partition, offset, done, context);
+    struct partition_change *change = change_new(partition, restart->offset, done, context);
     change->reset = true;
-    change->high_watermark = high_watermark;
-    partition_log_reset(partition->log, offset, epoch, set_aside, reset_done, change);
+    change->high_watermark = restart->high_watermark;
+    change->dropped_to = restart->dropped_to;
+    change->says_dropped = restart->dropped_to != partition_log_dropped_to(partition->log);
+    partition_log_reset(partition->log, restart->offset, restart->epoch, restart->set_aside,
+                        reset_done, change);
 }

@@ -14,6 +14,8 @@ struct partition_change {
     struct partition *partition; /* NULL: gone meanwhile */
     bool reset;
     int64_t offset, high_watermark;
+    int64_t dropped_to; /* reset: of the log that is going to be copied */
+    bool says_dropped;  /* what is on record of it is another value */
     log_done_fn done;
     void *context;
     bool rebuilding;                /* a worker reads the log */

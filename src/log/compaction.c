@@ -296,6 +296,27 @@ static enum status compaction_check_swap(const struct compaction *compaction)
     return STATUS_OK;
 }
 
+static void compaction_try_swap(struct compaction *compaction)
+{
+    struct log_compaction *request = compaction->request;
+    if (request->status == STATUS_OK) request->status = compaction_check_swap(compaction);
+    if (request->status != STATUS_OK) {
+        compaction_submit(compaction, COMPACTION_DISCARD);
+        return;
+    }
+    swap_begin(compaction->log);
+    compaction_submit(compaction, COMPACTION_SWAP);
+}
+
+/* A crash from here on finds at most more on record than is gone. */
+static void dropped_is_durable(void *context, enum status status, const struct error *error)
+{
+    struct compaction *compaction = context;
+    compaction->request->status = status;
+    if (status != STATUS_OK) compaction->request->error = *error;
+    compaction_try_swap(compaction);
+}
+
 static void compaction_after_write(struct compaction *compaction)
 {
     struct partition_log *log = compaction->log;
@@ -305,13 +326,12 @@ static void compaction_after_write(struct compaction *compaction)
         compaction_end(compaction);
         return;
     }
-    request->status = compaction_check_swap(compaction);
-    if (request->status != STATUS_OK) {
-        compaction_submit(compaction, COMPACTION_DISCARD);
+    if (compaction->group_dropped_to > log->dropped_to) {
+        partition_log_note_dropped(log, compaction->group_dropped_to);
+        log_store_flush_offsets(log->store, dropped_is_durable, compaction);
         return;
     }
-    swap_begin(log);
-    compaction_submit(compaction, COMPACTION_SWAP);
+    compaction_try_swap(compaction);
 }
 
 static void compaction_after_swap(struct compaction *compaction)

@@ -12,6 +12,8 @@
  * Records of aborted transactions and records without key go. Offsets and batches keep their place.
  * A batch whose CRC holds but whose records cannot be read stays as it is, and hides no other.
  *
+ * Before a tombstone or marker goes for good it is written down up to where that has happened
+ * (partition_log_dropped_to()): who missed it must not go on from the values that it deleted.
  * How far a log is clean is written in its segments' digests: what is cut, reset, recreated or
  * damaged is dirty again, without anybody's doing.
  * A pass is cancelled when its log is cut, reset, dropped or closed, or the store stops. Thread:
@@ -49,6 +51,9 @@ struct log_compaction {
     int64_t now_ms;            /* wall clock */
     int64_t settled_before_ms; /* segments with a newer record stay dirty (min.compaction.lag.ms) */
     int64_t delete_retention_ms;
+    /* Tombstones and markers from here on stay, whatever their age: somebody copies the log and has
+     * not come so far. INT64_MAX: nobody does. */
+    int64_t copied_to;
     size_t map_bytes;
     /* Last offsets of batches and markers that producers' state speaks of; the pass sorts them. */
     int64_t *kept_offsets;

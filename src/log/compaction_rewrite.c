@@ -72,6 +72,12 @@ struct keeping {
     bool expired; /* its tombstones have been there long enough */
 };
 
+/* Nothing of what it deleted or ended is left here, but others may hold that. */
+static void note_dropped(struct compaction *compaction, int64_t offset)
+{
+    if (compaction->group_dropped_to <= offset) compaction->group_dropped_to = offset + 1;
+}
+
 static bool keep_record(void *context, const struct record *record)
 {
     const struct keeping *keeping = context;
@@ -81,7 +87,12 @@ static bool keep_record(void *context, const struct record *record)
         return false;
     }
     if (offset_map_get(compaction->map, record->key) > record->offset) return false;
-    return record->has_value || !keeping->expired;
+    if (record->has_value || !keeping->expired ||
+        record->offset >= compaction->request->copied_to) {
+        return true;
+    }
+    note_dropped(compaction, record->offset);
+    return false;
 }
 
 static int64_t new_horizon_ms(const struct compaction *compaction)
@@ -175,7 +186,9 @@ static enum status rewrite_marker(struct output *output, const uint8_t *data,
     bool needed = compaction_end_ongoing(compaction, header->producer_id) ||
                   compaction_keeps_offset(compaction, batch_last_offset(header)) ||
                   batch_last_offset(header) >= compaction->map_end;
-    bool goes = !needed && horizon_has_passed(compaction, header);
+    bool goes = !needed && horizon_has_passed(compaction, header) &&
+                batch_last_offset(header) < compaction->request->copied_to;
+    if (goes) note_dropped(compaction, batch_last_offset(header));
     struct batch_rewrite rewrite = {.keep = goes ? keep_none : keep_all,
                                     .keep_header = keep_header,
                                     .horizon_ms =
@@ -332,6 +345,7 @@ enum status compaction_write_group(struct compaction *compaction, struct error *
     compaction->group_first = compaction->next;
     compaction->group_count = 0;
     compaction->group_records_in = compaction->group_records_out = 0;
+    compaction->group_dropped_to = 0;
     compaction->digest = (struct segment_digest){.base_offset = base,
                                                  .end_offset = base,
                                                  .first_timestamp_ms = -1,

@@ -59,6 +59,7 @@ struct compaction {
     uint32_t group_first, group_count; /* the one being written or swapped in */
     struct segment_digest digest;      /* what it became */
     bool group_unchanged;              /* only its digest is to be written */
+    int64_t group_dropped_to;          /* behind the last tombstone or marker that is gone in it */
     uint64_t group_records_in, group_records_out;
 };
 

@@ -311,6 +311,7 @@ static void exclusive_begin_close(struct exclusive *exclusive)
     positions_forget(log);
     record->high_watermark = log->noted_high_watermark;
     record->log_start = log->log_start;
+    record->dropped_to = log->dropped_to;
     record->slot = log->slot;
     positions_current(log, &record->synced);
 }
@@ -419,6 +420,7 @@ static void exclusive_apply_reset(struct exclusive *exclusive)
     if (!exclusive->keeps_front || log->log_start > exclusive->offset) {
         log->log_start = exclusive->offset;
     }
+    if (!exclusive->keeps_front) log->dropped_to = 0;
     log_unquarantine_from(log, exclusive->keeps_front ? exclusive->offset : log->log_start);
     offsets_mark(log);
 }

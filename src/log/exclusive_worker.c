@@ -385,6 +385,7 @@ static void record_update(struct log_store *store, const struct exclusive *exclu
         record->has_offsets = true;
         record->high_watermark = exclusive->closing.high_watermark;
         record->log_start = exclusive->closing.log_start;
+        record->dropped_to = exclusive->closing.dropped_to;
         record->slot = exclusive->closing.slot;
         record->slot_generation = exclusive->slot_generation;
         record->synced = exclusive->closing.synced;

@@ -236,29 +236,39 @@ void log_store_check_waiters(struct log_store *store)
     }
 }
 
+static void waiter_fail(struct flush_waiter *waiter, const struct error *error)
+{
+    if (waiter->status != STATUS_OK) return;
+    waiter->status = error->status == STATUS_OK ? STATUS_IO : error->status;
+    waiter->error = *error;
+}
+
 void log_store_fail_waiters(struct log_store *store, const struct error *error)
 {
     for (struct flush_waiter *waiter = store->waiters; waiter != NULL; waiter = waiter->next) {
-        if (waiter->status != STATUS_OK) continue;
-        waiter->status = error->status == STATUS_OK ? STATUS_IO : error->status;
-        waiter->error = *error;
+        waiter_fail(waiter, error);
     }
 }
 
-static void log_store_wait(struct log_store *store, bool everything, log_done_fn done,
-                           void *context)
+void log_store_fail_round(struct log_store *store, const struct error *error)
+{
+    for (struct flush_waiter *waiter = store->waiters; waiter != NULL; waiter = waiter->next) {
+        bool waits = waiter->strictly && waiter->offsets_round == store->offsets_round;
+        if (waits) waiter_fail(waiter, error);
+    }
+}
+
+static void log_store_wait(struct log_store *store, struct flush_waiter wanted)
 {
     struct flush_waiter *waiter = memory_new(sizeof(*waiter));
     log_store_adopt(store);
+    *waiter = wanted;
     const struct commit *commit = &store->commit;
     waiter->commit = store->dirty_first != NULL ? commit->number + 1 : commit->number;
     /* A round under way was filled before this call. */
     bool offsets = store->offsets_dirty_count > 0 || store->offsets_unwritten;
     waiter->offsets_round =
         store->offsets_round + (store->offsets_job.in_flight ? 1 : 0) + (offsets ? 1 : 0);
-    waiter->everything = everything;
-    waiter->done = done;
-    waiter->context = context;
     waiter->next = store->waiters;
     store->waiters = waiter;
     log_store_check_waiters(store);
@@ -266,7 +276,13 @@ static void log_store_wait(struct log_store *store, bool everything, log_done_fn
 
 void log_store_flush(struct log_store *store, log_done_fn done, void *context)
 {
-    log_store_wait(store, false, done, context);
+    log_store_wait(store, (struct flush_waiter){.done = done, .context = context});
+}
+
+void log_store_flush_offsets(struct log_store *store, log_done_fn done, void *context)
+{
+    log_store_wait(store,
+                   (struct flush_waiter){.strictly = true, .done = done, .context = context});
 }
 
 /* So that the next start need not read the last segments for producers. Of what is durable only:
@@ -309,7 +325,8 @@ static void stop_flushed(void *context, enum status status, const struct error *
     stop->status = status;
     if (error != NULL) stop->error = *error;
     stop_take_snapshots(stop->store);
-    log_store_wait(stop->store, true, stop_ended, stop);
+    log_store_wait(stop->store,
+                   (struct flush_waiter){.everything = true, .done = stop_ended, .context = stop});
 }
 
 void log_store_stop(struct log_store *store, log_done_fn done, void *context)
@@ -323,7 +340,7 @@ void log_store_stop(struct log_store *store, log_done_fn done, void *context)
     }
     struct store_stop *stop = memory_new(sizeof(*stop));
     *stop = (struct store_stop){.store = store, .done = done, .context = context};
-    log_store_wait(store, false, stop_flushed, stop);
+    log_store_wait(store, (struct flush_waiter){.done = stop_flushed, .context = stop});
 }
 
 size_t log_store_unsynced_bytes(const struct log_store *store)

@@ -95,6 +95,9 @@ void log_store_close(struct log_store *store, struct partition_log *log, log_don
 /* Everything appended, assigned and noted before this call is durable when `done` is called with
  * STATUS_OK. */
 void log_store_flush(struct log_store *store, log_done_fn done, void *context);
+/* As flush; and it fails if replication-offsets.json could not be written, which flush leaves to
+ * the next second. */
+void log_store_flush_offsets(struct log_store *store, log_done_fn done, void *context);
 /* As flush, and writes high watermarks and log starts: at a clean stop. */
 void log_store_stop(struct log_store *store, log_done_fn done, void *context);
 

@@ -1,6 +1,7 @@
-/* offsets_file.c: replication-offsets.json: high watermark and log start of every partition, as one
- * sealed document: {partitions: [{topic, uid, partition, high_watermark, log_start}], checksum}.
- * Written each second if something changed, and at stop. decisions 11. */
+/* offsets_file.c: replication-offsets.json: high watermark, log start and what compaction dropped
+ * of every partition, as one sealed document: {partitions: [{topic, uid, partition, high_watermark,
+ * log_start, dropped_to}], checksum}. Written each second if something changed, before a tombstone
+ * goes, and at stop. An older file has no dropped_to. decisions 11. */
 #include "base/json.h"
 #include "log/partition_document.h"
 
@@ -9,7 +10,7 @@ static enum status offsets_read_partition(struct partition_table *table, const j
 {
     struct partition_key key;
     const char *topic = NULL;
-    int64_t high_watermark = -1, log_start = 0;
+    int64_t high_watermark = -1, log_start = 0, dropped_to = -1;
     enum status status = partition_document_key(item, &key, &topic, error);
     if (status == STATUS_OK) {
         status = json_get_int(item, "high_watermark", -1, INT64_MAX, &high_watermark, error);
@@ -17,11 +18,15 @@ static enum status offsets_read_partition(struct partition_table *table, const j
     if (status == STATUS_OK) {
         status = json_get_int(item, "log_start", 0, INT64_MAX, &log_start, error);
     }
+    if (status == STATUS_OK) {
+        status = json_get_int_or(item, "dropped_to", 0, INT64_MAX, -1, &dropped_to, error);
+    }
     if (status != STATUS_OK) return status;
     struct partition_record *record = partition_table_get(table, &key, topic);
     record->has_offsets = true;
     record->high_watermark = high_watermark;
     record->log_start = log_start;
+    record->dropped_to = dropped_to;
     return STATUS_OK;
 }
 
@@ -36,6 +41,9 @@ static bool offsets_put_partition(const struct partition_record *record, json_t 
     if (!record->has_offsets) return false;
     json_object_set_new(item, "high_watermark", json_integer(record->high_watermark));
     json_object_set_new(item, "log_start", json_integer(record->log_start));
+    if (record->dropped_to >= 0) {
+        json_object_set_new(item, "dropped_to", json_integer(record->dropped_to));
+    }
     return true;
 }
 

@@ -1,6 +1,6 @@
-/* offsets_keeper.c: writes high watermarks and log starts to replication-offsets.json, each second
- * if something changed. Only the changed ones are handed to the worker. Thread: loop, but for
- * offsets_run(). */
+/* offsets_keeper.c: writes high watermarks, log starts and what was dropped to
+ * replication-offsets.json, each second if something changed. Only the changed ones are handed to
+ * the worker. Thread: loop, but for offsets_run(). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
@@ -51,6 +51,7 @@ static void offsets_run(struct job *job)
         record->has_offsets = true;
         record->high_watermark = update->high_watermark;
         record->log_start = update->log_start;
+        record->dropped_to = update->dropped_to;
     }
     pthread_mutex_unlock(&store->table.mutex);
     snprintf(path, sizeof(path), "%s/replication-offsets.json", store->data_dir);
@@ -66,7 +67,7 @@ static void offsets_done(struct job *job)
         free(work->updates[i].topic);
     }
     /* The file is replaced whole, so the next round says all of it again: nothing is lost by an
-     * error but time. */
+     * error but time; who waited for this round is told. */
     if (work->status != STATUS_OK) {
         log_warn("offsets_not_written error=\"%s\"", work->error.text);
         store->offsets_unwritten = true;
@@ -74,6 +75,7 @@ static void offsets_done(struct job *job)
         store->offsets_unwritten = false;
     }
     store->offsets_round++;
+    if (work->status != STATUS_OK) log_store_fail_round(store, &work->error);
     if (store->offsets_dirty_count > 0 || store->offsets_unwritten) {
         timer_start(store->offsets_timer, OFFSETS_INTERVAL_US);
     }
@@ -98,7 +100,8 @@ bool offsets_start(struct log_store *store)
             (struct offsets_update){.key = {.uid = log->uid, .partition = log->partition},
                                     .topic = memory_copy_text(log->topic),
                                     .high_watermark = log->noted_high_watermark,
-                                    .log_start = log->log_start};
+                                    .log_start = log->log_start,
+                                    .dropped_to = log->dropped_to};
     }
     store->offsets_dirty_count = 0;
     work->in_flight = true;

@@ -336,6 +336,18 @@ void partition_log_note_high_watermark(struct partition_log *log, int64_t high_w
     offsets_mark(log);
 }
 
+int64_t partition_log_dropped_to(const struct partition_log *log)
+{
+    return log->dropped_to;
+}
+
+void partition_log_note_dropped(struct partition_log *log, int64_t dropped_to)
+{
+    if (dropped_to <= log->dropped_to) return;
+    log->dropped_to = dropped_to;
+    offsets_mark(log);
+}
+
 int64_t partition_log_noted_high_watermark(const struct partition_log *log)
 {
     return log->noted_high_watermark;

@@ -135,9 +135,9 @@ typedef void (*log_done_fn)(void *context, enum status status, const struct erro
 void partition_log_truncate(struct partition_log *log, int64_t offset, log_done_fn done,
                             void *context);
 /* Throws all records away and restarts empty at `offset`, with `epoch` (-1: none) in force there.
- * A copy that failed while it ran is well again after it. set_aside: its files are kept for a day,
- * in quarantine/<topic>.<uid>-<n>/<partition>. STATUS_STORAGE_ERROR: one that could not be
- * recovered. */
+ * A copy that failed while it ran is well again after it, and nothing has been dropped from it.
+ * set_aside: its files are kept for a day, in quarantine/<topic>.<uid>-<n>/<partition>.
+ * STATUS_STORAGE_ERROR: one that could not be recovered. */
 void partition_log_reset(struct partition_log *log, int64_t offset, int32_t epoch, bool set_aside,
                          log_done_fn done, void *context);
 
@@ -151,6 +151,13 @@ void partition_log_resume(struct partition_log *log, log_done_fn done, void *con
 /* Raises the log start (never lowers, never past `high_watermark`): DELETE_RECORDS, or what a
  * follower learns from its leader. Whole segments below it are removed in the background. */
 void partition_log_raise_start(struct partition_log *log, int64_t offset, int64_t high_watermark);
+/* Compaction has dropped tombstones or transaction markers below this offset for good: whoever
+ * holds less of the log, and not from a copy made since, has values that they deleted, or
+ * transactions that they ended (F56). 0: none. Durable before what it speaks of goes. */
+int64_t partition_log_dropped_to(const struct partition_log *log);
+/* The log, empty as after a reset, is going to be a copy of one of which that is gone. Durable with
+ * the next log_store_flush(). */
+void partition_log_note_dropped(struct partition_log *log, int64_t dropped_to);
 /* Retention by time and size: what the log start should become (the caller raises it), considering
  * whole segments below `high_watermark` only; the last one only when all its records have expired
  * (raising the start past it begins a new one). clock_trusted: what log_store_look_at_clock() said

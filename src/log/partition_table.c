@@ -46,7 +46,7 @@ struct partition_record *partition_table_get(struct partition_table *table,
         record = memory_new(sizeof(*record));
         record->key = *key;
         record->slot = POSITION_SLOT_NONE;
-        record->high_watermark = -1;
+        record->high_watermark = record->dropped_to = -1;
         epoch_history_init(&record->epochs);
         HASH_ADD(hh, table->records, key, sizeof(record->key), record);
     }

@@ -30,6 +30,7 @@ struct partition_record {
     struct epoch_history epochs;
     bool has_offsets;
     int64_t high_watermark, log_start;
+    int64_t dropped_to;       /* see partition_log_dropped_to(); -1: nobody wrote it down */
     uint32_t slot;            /* POSITION_SLOT_NONE: none */
     uint64_t slot_generation; /* 0: nothing on record */
     struct synced_position synced;

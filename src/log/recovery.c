@@ -248,6 +248,18 @@ static int64_t recovery_log_start(const struct recovery *recovery, const struct 
     return start < recovery->expected ? start : recovery->expected;
 }
 
+/* Where nobody wrote down what was dropped (the file was lost, or is of an older version), it may
+ * be anything that compaction has been over. */
+static int64_t recovery_dropped_to(const struct recovery *recovery, const struct partition_log *log)
+{
+    int64_t dropped_to = recovery->dropped_to;
+    for (uint32_t i = 0; recovery->dropped_to < 0 && i < log->segment_count; i++) {
+        const struct segment *segment = log->segments[i];
+        if (segment->clean_to > segment->base_offset) dropped_to = segment->clean_to;
+    }
+    return dropped_to < 0 ? 0 : dropped_to;
+}
+
 static void recovery_fill_ranges(const struct recovery *recovery, struct partition_log *log)
 {
     struct log_recovery *out = recovery->out;
@@ -279,6 +291,7 @@ static void recovery_fill(struct recovery *recovery, struct partition_log *log,
     recovery_fill_segments(recovery, log);
     log->log_end = log->durable = recovery->expected;
     log->log_start = recovery_log_start(recovery, log);
+    log->dropped_to = recovery_dropped_to(recovery, log);
     recovery_fill_ranges(recovery, log);
     recovery_fill_epochs(recovery, log);
     log->epochs_recorded = recovery->epochs_known;
@@ -292,7 +305,8 @@ static void recovery_fill(struct recovery *recovery, struct partition_log *log,
     positions_current(log, &now);
     log->position_stale =
         recovery->record != SYNCED_KNOWN || memcmp(&now, &recovery->synced, sizeof(now)) != 0;
-    log->offsets_stale = !recovery->has_offsets || recovery->log_start != log->log_start;
+    log->offsets_stale = !recovery->has_offsets || recovery->log_start != log->log_start ||
+                         recovery->dropped_to != log->dropped_to;
 }
 
 static void recovery_read_record(struct recovery *recovery)
@@ -303,6 +317,7 @@ static void recovery_read_record(struct recovery *recovery)
     pthread_mutex_lock(&table->mutex);
     const struct partition_record *record = partition_table_find(table, &key);
     recovery->record = table->positions_complete ? SYNCED_NEVER : SYNCED_LOST;
+    recovery->dropped_to = -1;
     recovery->slot = POSITION_SLOT_NONE;
     if (record != NULL) {
         recovery->slot = record->slot;
@@ -316,6 +331,7 @@ static void recovery_read_record(struct recovery *recovery)
         recovery->has_offsets = record->has_offsets;
         recovery->log_start = record->log_start;
         recovery->high_watermark = record->high_watermark;
+        recovery->dropped_to = record->dropped_to;
     }
     pthread_mutex_unlock(&table->mutex);
 }

@@ -43,7 +43,7 @@ struct recovery {
     enum synced_record record;
     struct synced_position synced;
     bool has_offsets;
-    int64_t log_start, high_watermark;
+    int64_t log_start, high_watermark, dropped_to;
     uint32_t slot;
     uint64_t slot_generation;
 

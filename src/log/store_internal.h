@@ -163,6 +163,7 @@ struct partition_log {
     int64_t recorded_base; /* the segment that the synced position on record names; -1: unknown */
 
     int64_t noted_high_watermark;
+    int64_t dropped_to; /* written down before what it speaks of goes */
     uint32_t slot;
     uint64_t slot_generation;
     uint32_t commit_item;     /* its place in the commit in flight */
@@ -270,7 +271,7 @@ struct positions_job {
 struct offsets_update {
     struct partition_key key;
     char *topic;
-    int64_t high_watermark, log_start;
+    int64_t high_watermark, log_start, dropped_to;
 };
 struct offsets_job {
     struct job job;
@@ -286,6 +287,7 @@ struct flush_waiter {
     uint64_t commit;
     uint64_t offsets_round;
     bool everything; /* also positions, snapshots, cuts under way */
+    bool strictly;   /* an offsets file that was not written is an error */
     log_done_fn done;
     void *context;
     enum status status;
@@ -471,5 +473,7 @@ void trash_empty(struct log_store *store); /* worker */
 void log_store_adopt(struct log_store *store); /* takes over what workers recovered */
 void log_store_check_waiters(struct log_store *store);
 void log_store_fail_waiters(struct log_store *store, const struct error *error);
+/* The round of offsets that has just ended wrote nothing: those who wait for it strictly. */
+void log_store_fail_round(struct log_store *store, const struct error *error);
 
 #endif

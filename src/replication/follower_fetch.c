@@ -59,6 +59,11 @@ static void fill_marks(const struct follow_partition *of, struct wire_request_en
         if (entry->fetch_offset < of->asks_from) entry->fetch_offset = of->asks_from;
     }
     if (of->rewound) entry->flags |= WIRE_REWOUND;
+    entry->dropped_to = partition_log_dropped_to(log);
+    if (entry->dropped_to > entry->fetch_offset)
+        entry->flags |= WIRE_DROPPED;
+    else
+        entry->dropped_to = 0;
 }
 
 static bool marks_differ(const struct follow_partition *of, const struct wire_request_entry *entry)
@@ -74,7 +79,7 @@ static void note_told(struct follow_partition *of, const struct wire_request_ent
     of->told_durable = entry->durable_offset;
     of->told_start = entry->log_start;
     of->told_epoch = entry->last_epoch;
-    of->told_flags = entry->flags & (WIRE_CONFLICT | WIRE_FAILED | WIRE_REWOUND);
+    of->told_flags = entry->flags & (WIRE_CONFLICT | WIRE_FAILED | WIRE_REWOUND | WIRE_DROPPED);
     of->must_tell = false;
 }
 
@@ -235,7 +240,12 @@ static void begin_at_batch(struct follow *follow, struct follow_partition *of,
                            const struct batch_header *header, int64_t high_watermark)
 {
     int64_t end = partition_log_end(of->partition);
-    follow_reset(follow, of, header->base_offset, header->leader_epoch, high_watermark);
+    follow_reset(follow, of,
+                 &(struct partition_restart){
+                     .offset = header->base_offset,
+                     .epoch = header->leader_epoch,
+                     .high_watermark = high_watermark,
+                     .dropped_to = partition_log_dropped_to(partition_log_of(of->partition))});
     of->asks_from = end;
 }
 
@@ -311,12 +321,15 @@ static void apply_error(struct follow *follow, struct follow_partition *of, uint
     /* Unknown uid or partition: the next manifest says what became of it. */
 }
 
-/* A reset takes everything: only when the leader's log begins behind the end of this one, or when
- * nobody knows what the records here are. */
-static bool reset_is_due(const struct follow_partition *of, int64_t offset)
+/* A reset takes everything: only when the leader's log begins behind the end of this one, when
+ * nobody knows what the records here are, or when others dropped what deletes some of them, and
+ * this log did not come so far. */
+static bool reset_is_due(const struct follow_partition *of, int64_t offset, int64_t dropped_to)
 {
     struct partition_log *log = partition_log_of(of->partition);
-    bool due = offset > partition_log_end_offset(log) ||
+    bool missed =
+        dropped_to > partition_log_end_offset(log) && dropped_to > partition_log_dropped_to(log);
+    bool due = missed || offset > partition_log_end_offset(log) ||
                epoch_history_latest(partition_log_epochs(log)) < 0;
     if (!due) {
         log_warn("reset_refused partition=%s offset=%lld log_end=%lld",
@@ -324,6 +337,17 @@ static bool reset_is_due(const struct follow_partition *of, int64_t offset)
                  (long long)partition_log_end_offset(log));
     }
     return due;
+}
+
+static void apply_restart(struct follow *follow, struct follow_partition *of,
+                          const struct wire_answer_entry *entry, int64_t offset, int64_t dropped_to)
+{
+    if (!reset_is_due(of, offset, dropped_to)) return;
+    follow_reset(follow, of,
+                 &(struct partition_restart){.offset = offset,
+                                             .epoch = entry->epoch,
+                                             .high_watermark = entry->high_watermark,
+                                             .dropped_to = dropped_to});
 }
 
 static void apply_entry(struct follow *follow, const struct wire_answer_entry *entry,
@@ -335,10 +359,8 @@ static void apply_entry(struct follow *follow, const struct wire_answer_entry *e
     if (of->failed || partition_log_failed(partition_log_of(of->partition))) return;
     switch (entry->kind) {
     case WIRE_DATA: apply_data(follow, of, entry, data); break;
-    case WIRE_RESET:
-        if (!reset_is_due(of, entry->offset)) break;
-        follow_reset(follow, of, entry->offset, entry->epoch, entry->high_watermark);
-        break;
+    case WIRE_RESET: apply_restart(follow, of, entry, entry->offset, 0); break;
+    case WIRE_RENEW: apply_restart(follow, of, entry, entry->log_start, entry->offset); break;
     case WIRE_DIVERGED: follow_cut(follow, of, entry->epoch, entry->offset); break;
     default: apply_error(follow, of, entry->code); break;
     }

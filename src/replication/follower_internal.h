@@ -99,8 +99,9 @@ bool follow_id_fits(const struct follow *follow, const struct raft_id *id);
 void follow_ask_epochs(struct follow *follow);
 void follow_cut(struct follow *follow, struct follow_partition *of, int32_t answered_epoch,
                 int64_t end);
-void follow_reset(struct follow *follow, struct follow_partition *of, int64_t offset, int32_t epoch,
-                  int64_t high_watermark);
+/* restart->set_aside is filled in here. */
+void follow_reset(struct follow *follow, struct follow_partition *of,
+                  const struct partition_restart *restart);
 /* Out of the in-sync set, copies that are broken for good are copied anew. */
 void follow_renew(struct follow *follow);
 void follow_note_begin(struct follow *follow, struct follow_partition *of);

@@ -128,18 +128,20 @@ void follow_cut(struct follow *follow, struct follow_partition *of, int32_t answ
     start_truncate(follow, of, cut);
 }
 
-void follow_reset(struct follow *follow, struct follow_partition *of, int64_t offset, int32_t epoch,
-                  int64_t high_watermark)
+void follow_reset(struct follow *follow, struct follow_partition *of,
+                  const struct partition_restart *restart)
 {
+    struct partition_restart wanted = *restart;
     (void)FAILPOINT("reset.begin");
-    log_warn("reset partition=%s epoch=%d offset=%lld log_end=%lld", partition_name(of->partition),
-             follow->options.epoch, (long long)offset, (long long)partition_log_end(of->partition));
+    log_warn("reset partition=%s epoch=%d offset=%lld log_end=%lld dropped_to=%lld",
+             partition_name(of->partition), follow->options.epoch, (long long)restart->offset,
+             (long long)partition_log_end(of->partition), (long long)restart->dropped_to);
     /* It may be the last to hold what a leader with a broken disk lacks. */
-    bool set_aside = of->conflict || of->uncut;
+    wanted.set_aside = of->conflict || of->uncut;
     of->conflict = of->uncut = false;
     of->asks_from = 0;
     rewind_began(follow, of);
-    partition_reset(of->partition, offset, epoch, high_watermark, set_aside, reset_done, of);
+    partition_reset(of->partition, &wanted, reset_done, of);
 }
 
 /* What is below the high watermark is on the leader and on every member of the in-sync set, so the
@@ -162,8 +164,11 @@ void follow_renew(struct follow *follow)
         log_warn("renewed partition=%s", partition_name(of->partition));
         int64_t start = partition_log_start(of->partition);
         const struct epoch_history *epochs = partition_log_epochs(partition_log_of(of->partition));
-        follow_reset(follow, of, start, epoch_history_at(epochs, start),
-                     partition_high_watermark(of->partition));
+        follow_reset(
+            follow, of,
+            &(struct partition_restart){.offset = start,
+                                        .epoch = epoch_history_at(epochs, start),
+                                        .high_watermark = partition_high_watermark(of->partition)});
     }
 }
 
@@ -288,7 +293,7 @@ static bool put_questions(struct follow *follow, struct wire_list *list)
         if (failed || (MUTANT(4) && follow->options.same_leader_as_before)) {
             of->compared = true; /* failed: what is left of it says nothing, it comes anew */
         } else if (has_no_history(of)) {
-            follow_reset(follow, of, 0, -1, 0);
+            follow_reset(follow, of, &(struct partition_restart){.epoch = -1});
         } else if (follow->asked < WIRE_EPOCHS_MAX) {
             put_question(list, of);
             follow->asked++;

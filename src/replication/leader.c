@@ -174,6 +174,18 @@ int64_t leader_followers_start(const struct leader *leader, const struct partiti
     return lowest;
 }
 
+int64_t leader_copied_to(const struct leader *leader, const struct partition *partition)
+{
+    const struct leader_partition *of = partition_replica(partition);
+    int64_t lowest = INT64_MAX;
+    for (uint32_t i = 0; of != NULL && i < leader->options.member_count; i++) {
+        const struct position *position = of->positions[i];
+        if (position == NULL || position->failed || position->conflict) continue;
+        if (position->fetch_offset < lowest) lowest = position->fetch_offset;
+    }
+    return lowest;
+}
+
 void leader_update_all_high_watermarks(struct leader *leader)
 {
     struct leader_partition *of;

@@ -84,6 +84,8 @@ void leader_partition_changed(struct leader *leader, struct partition *partition
 void leader_durable(struct leader *leader, struct partition *partition);
 /* The lowest log start among the other replicas that are waited for; INT64_MAX: there are none. */
 int64_t leader_followers_start(const struct leader *leader, const struct partition *partition);
+/* The lowest offset that a follower in session fetches next; INT64_MAX: there is none. */
+int64_t leader_copied_to(const struct leader *leader, const struct partition *partition);
 void leader_manifest_changed(struct leader *leader);
 
 /* Requests of followers whose id block or header passed the node's checks except session and epoch.

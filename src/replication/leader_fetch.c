@@ -320,7 +320,29 @@ static void error_entry(struct parked_fetch *parked, const struct position *posi
     entry->epoch = -1;
 }
 
-/* Does the follower's last epoch end where it says? false: an entry was made that says so. */
+/* The follower restarts at the log start. Of the log that it copies then it has to know what was
+ * dropped, if that is more than what lies before it. */
+static void restart_entry(struct parked_fetch *parked, struct position *position)
+{
+    struct partition_log *log = partition_log_of(position->of->partition);
+    int64_t start = partition_log_start_offset(log), dropped_to = partition_log_dropped_to(log);
+    bool renew = dropped_to > start;
+    struct wire_answer_entry *entry =
+        marks_entry(parked, position, renew ? WIRE_RENEW : WIRE_RESET);
+    entry->offset = renew ? dropped_to : start;
+    entry->epoch = epoch_history_at(partition_log_epochs(log), start);
+}
+
+/* Tombstones or markers are gone here that the follower has not got to, while what they deleted or
+ * ended may be in its copy (F56). */
+static bool has_missed_dropped(const struct position *position)
+{
+    int64_t dropped_to = partition_log_dropped_to(partition_log_of(position->of->partition));
+    return dropped_to > position->fetch_offset && dropped_to > position->dropped_to && !MUTANT(37);
+}
+
+/* Does the follower's last epoch end where it says? true: an entry was made that says what to do.
+ */
 static bool answer_if_apart(struct parked_fetch *parked, struct position *position)
 {
     const struct partition *partition = position->of->partition;
@@ -329,10 +351,9 @@ static bool answer_if_apart(struct parked_fetch *parked, struct position *positi
     int64_t log_end = partition_log_end_offset(log);
     bool no_history = position->last_epoch < 0 && position->fetch_offset > position->follower_start;
     if (wire_marks_lack_epoch()) no_history = false;
-    if (position->fetch_offset < partition_log_start(partition) || no_history) {
-        struct wire_answer_entry *entry = marks_entry(parked, position, WIRE_RESET);
-        entry->offset = partition_log_start(partition);
-        entry->epoch = epoch_history_at(epochs, entry->offset);
+    if (position->fetch_offset < partition_log_start(partition) || no_history ||
+        has_missed_dropped(position)) {
+        restart_entry(parked, position);
         return true;
     }
     if (position->last_epoch >= 0) {
@@ -392,9 +413,12 @@ static void cold_read_done(void *context, struct log_read *read)
             if (read->status == STATUS_OK && read->piece_count == 0) {
                 parked->full = true;
                 position_add_news(leader, cold->position);
-            } else if (read->status == STATUS_OK)
-                data_entry(parked, cold->position, read);
-            else
+            } else if (read->status == STATUS_OK) {
+                /* A swap may have come before the read. */
+                if (!answer_if_apart(parked, cold->position)) {
+                    data_entry(parked, cold->position, read);
+                }
+            } else
                 found_unreadable(leader, parked, cold->position);
         }
         if (leader->dead) parked->request = NULL; /* it was answered with its end */

@@ -19,6 +19,7 @@ struct position {
     bool apart; /* what it holds is no prefix of the log here: nothing of it counts */
     uint8_t reason;
     int64_t fetch_offset, durable, follower_start;
+    int64_t dropped_to; /* the log it is a copy of had dropped so much when it was begun */
     int32_t last_epoch;
     uint64_t marks_seq;                          /* seq of the request that set the marks */
     uint64_t data_seq;                           /* … and of the last one answered with data */

@@ -183,6 +183,7 @@ void position_set_apart(struct leader *leader, struct position *position,
     position->fetch_offset = entry->fetch_offset;
     position->follower_start = entry->log_start;
     position->last_epoch = entry->last_epoch;
+    position->dropped_to = entry->dropped_to;
     position->told_high_watermark = -1; /* so that it is told where it stands */
     position_update_lag(leader, position, false);
     position_add_news(leader, position);
@@ -205,6 +206,7 @@ void position_set_marks(struct leader *leader, struct position *position,
     position->durable = position->conflict ? entry->fetch_offset : entry->durable_offset;
     position->follower_start = entry->log_start;
     position->last_epoch = entry->last_epoch;
+    position->dropped_to = entry->dropped_to;
     position_update_lag(leader, position, moved);
     if (position->of != NULL) leader_update_high_watermark(leader, position->of);
     if (!leader->dead) position_add_news(leader, position);

@@ -34,6 +34,12 @@ static int64_t port_followers_start(void *context, const struct partition *parti
     return node->leader == NULL ? INT64_MAX : leader_followers_start(node->leader, partition);
 }
 
+static int64_t port_copied_to(void *context, const struct partition *partition)
+{
+    const struct node *node = context;
+    return node->leader == NULL ? INT64_MAX : leader_copied_to(node->leader, partition);
+}
+
 static void port_manifest_changed(void *context)
 {
     struct node *node = context;
@@ -231,6 +237,7 @@ void node_install_port(struct node *node)
         .appended = port_appended,
         .partition_changed = port_partition_changed,
         .followers_start = port_followers_start,
+        .copied_to = port_copied_to,
         .manifest_changed = port_manifest_changed,
         .confirm = port_confirm,
         .transfer = port_transfer,

@@ -14,7 +14,7 @@ static const uint16_t request_flags_known = WIRE_OPEN | WIRE_CLOSE;
 static const uint16_t answer_flags_known =
     WIRE_OPENED | WIRE_LEARNER | WIRE_IN_ISR | WIRE_HANDING_OVER;
 static const uint8_t entry_flags_known =
-    WIRE_DEFINE | WIRE_REMOVE | WIRE_REWOUND | WIRE_CONFLICT | WIRE_FAILED;
+    WIRE_DEFINE | WIRE_REMOVE | WIRE_REWOUND | WIRE_CONFLICT | WIRE_FAILED | WIRE_DROPPED;
 
 static void put_uuid(struct buffer *buffer, const struct uuid *uuid)
 {
@@ -84,6 +84,7 @@ void wire_put_request_entry(struct buffer *buffer, const struct wire_request_ent
         put_uuid(buffer, &entry->uid);
         buffer_put_u32(buffer, entry->partition);
     }
+    if (entry->flags & WIRE_DROPPED) buffer_put_i64(buffer, entry->dropped_to);
 }
 
 void wire_put_answer_header(struct buffer *buffer, const struct wire_answer_header *header)
@@ -212,6 +213,7 @@ enum status wire_next_request_entry(struct reader *entries, struct wire_request_
         entry->uid = get_uuid(entries);
         entry->partition = reader_u32(entries);
     }
+    if (entry->flags & WIRE_DROPPED) entry->dropped_to = reader_i64(entries);
     if (reader_failed(entries)) {
         return error_set(error, STATUS_INVALID, "fetch request: entry cut short");
     }
@@ -226,7 +228,7 @@ enum status wire_next_request_entry(struct reader *entries, struct wire_request_
         return error_set(error, STATUS_INVALID, "slot %u: DEFINE with REMOVE", entry->slot);
     }
     if (entry->fetch_offset < 0 || entry->durable_offset < 0 || entry->log_start < 0 ||
-        entry->last_epoch < -1 ||
+        entry->last_epoch < -1 || entry->dropped_to < 0 ||
         (entry->durable_offset > entry->fetch_offset && !(entry->flags & WIRE_CONFLICT))) {
         return error_set(error, STATUS_INVALID, "slot %u: offsets out of range", entry->slot);
     }
@@ -290,7 +292,7 @@ enum status wire_next_answer_entry(struct reader *entries, struct wire_answer_en
     if (reader_failed(entries)) {
         return error_set(error, STATUS_INVALID, "fetch answer: entry cut short");
     }
-    if (entry->slot >= WIRE_SLOT_MAX || zero != 0 || entry->kind > WIRE_ERROR ||
+    if (entry->slot >= WIRE_SLOT_MAX || zero != 0 || entry->kind > WIRE_RENEW ||
         entry->code > WIRE_ERROR_NOT_READY || (entry->kind != WIRE_DATA && entry->bytes != 0)) {
         return error_set(error, STATUS_INVALID, "fetch answer: malformed entry of slot %u",
                          entry->slot);

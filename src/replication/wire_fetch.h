@@ -22,6 +22,7 @@
 #define WIRE_REQUEST_HEADER_BYTES 116
 #define WIRE_REQUEST_ENTRY_BYTES  36
 #define WIRE_DEFINE_BYTES         20
+#define WIRE_DROPPED_BYTES        8
 #define WIRE_ANSWER_HEADER_BYTES  120
 #define WIRE_ANSWER_ENTRY_BYTES   40
 /* An OPEN defines at most this many; the rest follows in later fetches (S6 rule 1). */
@@ -48,6 +49,7 @@ enum wire_entry_flags {
     WIRE_REWOUND = 4,
     WIRE_CONFLICT = 8,
     WIRE_FAILED = 16,
+    WIRE_DROPPED = 32, /* a field follows: dropped_to */
 };
 enum wire_reason {
     WIRE_REASON_NONE = 0,
@@ -58,7 +60,14 @@ enum wire_reason {
     WIRE_REASON_QUARANTINED = 5,
     WIRE_REASON_OUT_OF_ORDER = 6,
 };
-enum wire_answer_entry_kind { WIRE_DATA = 0, WIRE_RESET = 1, WIRE_DIVERGED = 2, WIRE_ERROR = 3 };
+/* RENEW: as RESET, at the log start that it brings; `offset` is the leader's dropped_to. */
+enum wire_answer_entry_kind {
+    WIRE_DATA = 0,
+    WIRE_RESET = 1,
+    WIRE_DIVERGED = 2,
+    WIRE_ERROR = 3,
+    WIRE_RENEW = 4,
+};
 enum wire_error_code {
     WIRE_ERROR_UNKNOWN_UID = 1,
     WIRE_ERROR_UNKNOWN_PARTITION = 2,
@@ -86,6 +95,8 @@ struct wire_request_entry {
     int32_t last_epoch;
     struct uuid uid; /* DEFINE only */
     uint32_t partition;
+    int64_t dropped_to; /* DROPPED only, else 0: the copy was begun of a log that has dropped
+                           tombstones and markers up to there */
 };
 struct wire_answer_header {
     enum wire_fetch_kind kind;

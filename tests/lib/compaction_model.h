@@ -105,6 +105,7 @@ static inline struct log_compaction compaction_options(struct log_fixture *f,
     if (pass.settled_before_ms == 0) pass.settled_before_ms = INT64_MAX;
     if (pass.delete_retention_ms == 0) pass.delete_retention_ms = 86400000;
     if (pass.now_ms == 0) pass.now_ms = KEYED_TIME_MS;
+    if (pass.copied_to == 0) pass.copied_to = INT64_MAX;
     if (pass.map_bytes == 0) pass.map_bytes = MODEL_MAP_SIZE;
     return pass;
 }

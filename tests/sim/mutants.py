@@ -50,6 +50,7 @@ AIMS = {
     34: [["--only", "replay"]],  # a session's requests are taken twice
     35: [["--scenario", "member-lists"]],  # lists of members are not compared
     36: [["--scenario", "old-copy"]],  # an old copy of a DataDir stands as if nothing were
+    37: [["--scenario", "away-past-tombstones"]],  # dropped tombstones are not asked for
 }
 
 

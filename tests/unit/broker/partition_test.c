@@ -104,7 +104,9 @@ static void a_reset_takes_both_marks_and_is_damaged_until_it_is_whole(void **sta
     follow(rig, 0, 2, 7, 0);
     stepped_loop_settle(&rig->fake);
     partition_set_high_watermark(orders(rig), 2);
-    partition_reset(orders(rig), 100, 2, 103, false, rig_admin_done, &answer);
+    partition_reset(orders(rig),
+                    &(struct partition_restart){.offset = 100, .epoch = 2, .high_watermark = 103},
+                    rig_admin_done, &answer);
     assert_true(partition_damaged(orders(rig)));
     stepped_loop_settle(&rig->fake);
     assert_int_equal(answer.status, STATUS_OK);

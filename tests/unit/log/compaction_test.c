@@ -127,6 +127,104 @@ static void a_tombstone_goes_when_its_time_is_over_and_not_before(void **state)
     memory_disk_deinit(&disk);
 }
 
+/* Keys 0 and 1 are deleted at offsets 2 and 3, a transaction ends at 6; then others. */
+static void append_what_is_dropped(struct log_fixture *f)
+{
+    for (int i = 0; i < 4; i++) {
+        keyed_append(f, (struct keyed){.key = i % 2, .value = i, .tombstone = i >= 2});
+    }
+    keyed_append(f, (struct keyed){.key = 3, .value = 4});
+    keyed_append(f, (struct keyed){.key = 2, .value = 5, .producer = 9, .transactional = true});
+    marker_append(f, 9, false);
+    for (int i = 7; i < 30; i++) {
+        keyed_append(f, (struct keyed){.key = 3, .value = i});
+    }
+}
+
+static void what_has_gone_for_good_is_on_record_unless_somebody_needs_it(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    struct log_compaction pass;
+    (void)state;
+    compaction_begin(&f, &disk, 400);
+    append_what_is_dropped(&f);
+    struct log_compaction options = {.now_ms = 1000, .delete_retention_ms = 500};
+    assert_int_equal(compact(&f, &pass, &options), STATUS_OK);
+    assert_int_equal(partition_log_dropped_to(f.log), 0);
+    for (int copied_to = 0; copied_to < 3; copied_to++) {
+        static const int64_t needed[] = {2, 3, 6};
+        keyed_append(&f, (struct keyed){.key = 3, .value = 50});
+        for (int i = 0; i < 20; i++) {
+            keyed_append(&f, (struct keyed){.key = 4, .value = i});
+        }
+        options = (struct log_compaction){
+            .now_ms = 9999, .delete_retention_ms = 500, .copied_to = needed[copied_to]};
+        assert_int_equal(compact(&f, &pass, &options), STATUS_OK);
+        assert_int_equal(partition_log_dropped_to(f.log), copied_to == 0   ? 0
+                                                          : copied_to == 1 ? 3
+                                                                           : 4);
+        assert_int_equal(count_tombstones(&f), 2 - copied_to);
+        assert_int_equal(count_markers(&f), 1);
+    }
+    for (int i = 0; i < 20; i++) {
+        keyed_append(&f, (struct keyed){.key = 4, .value = i});
+    }
+    options.copied_to = 0;
+    assert_int_equal(compact(&f, &pass, &options), STATUS_OK);
+    assert_int_equal(count_markers(&f), 0);
+    assert_int_equal(partition_log_dropped_to(f.log), 7);
+    fixture_stop(&f);
+    fixture_reopen(&f);
+    assert_int_equal(partition_log_dropped_to(f.log), 7);
+    int64_t clean_to = pass.clean_to;
+    fixture_stop(&f);
+    /* Where it is not written, as before there was such a record, it may be all that is clean. */
+    assert_int_equal(file_remove(&disk.fs, "/data/replication-offsets.json", NULL), STATUS_OK);
+    fixture_reopen(&f);
+    assert_int_equal(partition_log_dropped_to(f.log), clean_to);
+    partition_log_reset(f.log, 0, 1, false, fixture_done, &f);
+    fake_loop_run(&f.loop);
+    assert_int_equal(partition_log_dropped_to(f.log), 0);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
+/* No crash shows a log without its tombstones and nothing said of them. */
+static void what_is_going_is_on_record_before_it_goes(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1;; n++) {
+        struct memory_disk disk;
+        struct log_fixture f;
+        struct log_compaction pass;
+        compaction_begin(&f, &disk, 400);
+        append_what_is_dropped(&f);
+        struct log_compaction options = {.now_ms = 1000, .delete_retention_ms = 500};
+        assert_int_equal(compact(&f, &pass, &options), STATUS_OK);
+        for (int i = 0; i < 20; i++) {
+            keyed_append(&f, (struct keyed){.key = 3, .value = i});
+        }
+        options.now_ms = 9999;
+        fixture_rest(&f);
+        disk.fail_at = disk.operations + n;
+        disk.fail_for_ever = n % 2 == 0;
+        bool went = compact(&f, &pass, &options) == STATUS_OK;
+        bool reached = disk.operations >= disk.fail_at;
+        assert_true(reached || went);
+        fixture_crash(&f);
+        if (n % 3 != 0) memory_disk_power_cut(&disk);
+        fixture_reopen(&f);
+        int tombstones = count_tombstones(&f), markers = count_markers(&f);
+        if (tombstones < 2) assert_true(partition_log_dropped_to(f.log) >= 4);
+        if (markers < 1) assert_true(partition_log_dropped_to(f.log) >= 7);
+        if (!reached) assert_int_equal(tombstones + markers, 0);
+        fixture_stop(&f);
+        memory_disk_deinit(&disk);
+        if (!reached) break;
+    }
+}
+
 static void records_of_aborted_transactions_go_and_do_not_hide_others(void **state)
 {
     struct memory_disk disk;
@@ -691,6 +789,8 @@ int main(void)
         cmocka_unit_test(nothing_at_or_above_the_limit_is_touched),
         cmocka_unit_test(a_read_inside_a_gap_goes_on_at_the_next_batch),
         cmocka_unit_test(a_tombstone_goes_when_its_time_is_over_and_not_before),
+        cmocka_unit_test(what_has_gone_for_good_is_on_record_unless_somebody_needs_it),
+        cmocka_unit_test(what_is_going_is_on_record_before_it_goes),
         cmocka_unit_test(records_of_aborted_transactions_go_and_do_not_hide_others),
         cmocka_unit_test(an_open_transaction_ends_what_is_cleaned),
         cmocka_unit_test(a_producers_last_batch_keeps_its_header),

@@ -404,6 +404,42 @@ static void a_reset_that_is_not_due_is_refused(void **state)
     script_free(script);
 }
 
+/* F56: it may hold values whose tombstones nobody has any more. */
+static void who_has_missed_what_was_dropped_copies_the_log_anew(void **state)
+{
+    struct script *script = script_following();
+    struct wire_answer_entry renew = {.slot = 0,
+                                      .kind = WIRE_RENEW,
+                                      .offset = 5,
+                                      .epoch = EPOCH,
+                                      .high_watermark = 20,
+                                      .log_start = 0};
+    struct partition *orders = script_orders(script);
+    (void)state;
+    script_send_batch(script, 0, 5, EPOCH, 5);
+    script_send_nothing(script, script_progress(script));
+    script_send_entry(script, &renew); /* it has all of that */
+    assert_int_equal(partition_log_end(orders), 5);
+    renew.offset = 9;
+    script_send_entry(script, &renew);
+    assert_int_equal(partition_log_end(orders), 0);
+    assert_int_equal(partition_log_dropped_to(partition_log_of(orders)), 9);
+    assert_true(partition_damaged(orders)); /* until it holds what was committed */
+    struct told told = script_told(script_progress(script));
+    assert_int_equal(told.entries[0].flags, WIRE_REWOUND | WIRE_DROPPED);
+    assert_int_equal(told.entries[0].fetch_offset, 0);
+    assert_int_equal(told.entries[0].dropped_to, 9);
+    script_send_nothing(script, script_progress(script));
+    script_send_batch(script, 0, 8, EPOCH, 20);
+    told = script_told(script_fetch(script));
+    assert_int_equal(told.entries[0].flags, WIRE_DROPPED);
+    script_send_batch(script, 8, 12, EPOCH, 20);
+    told = script_told(script_fetch(script));
+    assert_int_equal(told.entries[0].flags, 0);
+    assert_int_equal(told.entries[0].fetch_offset, 20);
+    script_free(script);
+}
+
 /* ---- manifest ---- */
 
 static void a_new_version_is_fetched_and_its_partition_defined(void **state)
@@ -631,6 +667,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_log_start_inside_a_batch_is_reached_with_the_whole_batch),
     cmocka_unit_test(only_an_empty_log_takes_a_batch_that_begins_before_its_end),
     cmocka_unit_test(a_reset_that_is_not_due_is_refused),
+    cmocka_unit_test(who_has_missed_what_was_dropped_copies_the_log_anew),
     cmocka_unit_test(a_new_version_is_fetched_and_its_partition_defined),
     cmocka_unit_test(a_version_announced_while_another_is_fetched_is_fetched_too),
     cmocka_unit_test(an_announcement_that_comes_late_asks_for_nothing),

@@ -230,6 +230,44 @@ static void of_a_diverged_log_nothing_is_counted(void **state)
     bench_free(bench);
 }
 
+/* F56: what its records were deleted by is gone here. */
+static void who_has_missed_what_was_dropped_restarts(void **state)
+{
+    struct bench *bench = bench_new();
+    struct wire_answer_entry entry;
+    struct partition *partition = bench_partition(bench, 0);
+    (void)state;
+    bench_commit_isr(bench, 5);
+    bench_append(bench, 10);
+    partition_log_note_dropped(partition_log_of(partition), 6);
+    (void)bench_open(bench, 2, 6, 6);
+    assert_int_equal(leader_copied_to(bench->leader, partition), 6);
+    struct said said = bench_opening(bench, 1, 5, 5);
+    struct asked *asked = bench_say(bench, &said);
+    assert_true(answer_entry_of(asked, 0, &entry));
+    assert_int_equal(entry.kind, WIRE_RENEW);
+    assert_int_equal(entry.offset, 6);
+    assert_int_equal(entry.log_start, 0);
+    assert_int_equal(leader_copied_to(bench->leader, partition), 5);
+    /* The copy begun since knows of it … */
+    said = bench_marking(bench, 1, asked->header.session, WIRE_FETCH, 0, 0);
+    said.entries[0].flags = WIRE_REWOUND | WIRE_DROPPED;
+    said.entries[0].dropped_to = 6;
+    asked = bench_say(bench, &said);
+    assert_true(answer_entry_of(asked, 0, &entry));
+    assert_int_equal(entry.kind, WIRE_DATA);
+    /* … and not of what went after it was begun. */
+    partition_log_note_dropped(partition_log_of(partition), 7);
+    said = bench_marking(bench, 1, asked->header.session, WIRE_FETCH, 3, 3);
+    said.entries[0].flags = WIRE_DROPPED;
+    said.entries[0].dropped_to = 6;
+    asked = bench_say(bench, &said);
+    assert_true(answer_entry_of(asked, 0, &entry));
+    assert_int_equal(entry.kind, WIRE_RENEW);
+    assert_int_equal(entry.offset, 7);
+    bench_free(bench);
+}
+
 static void a_malformed_request_counts_for_nothing(void **state)
 {
     struct bench *bench = bench_new();
@@ -809,6 +847,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(out_of_the_set_a_restart_may_report_less),
     cmocka_unit_test(past_the_end_nothing_is_counted),
     cmocka_unit_test(of_a_diverged_log_nothing_is_counted),
+    cmocka_unit_test(who_has_missed_what_was_dropped_restarts),
     cmocka_unit_test(a_malformed_request_counts_for_nothing),
     cmocka_unit_test(a_parked_fetch_is_completed_by_anything_to_say),
     cmocka_unit_test(a_new_manifest_version_completes_a_parked_fetch),

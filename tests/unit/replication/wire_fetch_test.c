@@ -404,7 +404,7 @@ static void what_is_out_of_range_is_refused(void **state)
     assert_int_equal(with_request_byte(20, 0xff), STATUS_INVALID); /* count that lies */
     assert_int_equal(with_request_byte(23, 3), STATUS_INVALID);
     assert_int_equal(with_request_byte(FIRST + 1, 0x10), STATUS_INVALID);  /* slot 2^20 */
-    assert_int_equal(with_request_byte(FIRST + 4, 0x20), STATUS_INVALID);  /* unknown flag */
+    assert_int_equal(with_request_byte(FIRST + 4, 0x40), STATUS_INVALID);  /* unknown flag */
     assert_int_equal(with_request_byte(FIRST + 5, 7), STATUS_INVALID);     /* unknown reason */
     assert_int_equal(with_request_byte(FIRST + 7, 1), STATUS_INVALID);     /* must be zero */
     assert_int_equal(with_request_byte(FIRST + 8, 0x80), STATUS_INVALID);  /* negative offset */
@@ -418,12 +418,56 @@ static void what_is_out_of_range_is_refused(void **state)
     assert_int_equal(with_answer_byte(119, 5), STATUS_INVALID);
     assert_int_equal(with_answer_byte(116, 0xff), STATUS_INVALID);
     assert_int_equal(with_answer_byte(ANSWER + 1, 0x10), STATUS_INVALID);    /* slot 2^20 */
-    assert_int_equal(with_answer_byte(ANSWER + 4, 4), STATUS_INVALID);       /* unknown kind */
+    assert_int_equal(with_answer_byte(ANSWER + 4, 5), STATUS_INVALID);       /* unknown kind */
     assert_int_equal(with_answer_byte(ANSWER + 5, 6), STATUS_INVALID);       /* unknown code */
     assert_int_equal(with_answer_byte(ANSWER + 40 + 39, 1), STATUS_INVALID); /* bytes of no DATA */
 }
 
+/* A copy that was begun of a log with dropped tombstones says so in a field more. */
+static void what_a_copy_lacks_stands_behind_the_entry(void **state)
+{
+    static const uint8_t expected[] = {
+        0,    0,    0,    2,    33,   0,    0,    0, /* slot, flags */
+        0,    0,    0,    0,    0,    0,    0,    9,    0,    0,    0,    0,    0,    0,
+        0,    8,                                                             /* fetch, durable */
+        0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    6, /* log start, epoch */
+        0x44, 0x44, 0x44, 0x44, 0x44, 0x44, 0x44, 0x44, 0x44, 0x44, 0x44, 0x44, 0x44, 0x44,
+        0x44, 0x44, 0,    0,    0,    3,    0,    0,    0,    0,    0,    0,    1,    0,
+    };
+    struct wire_request_entry entry = {.slot = 2,
+                                       .flags = WIRE_DEFINE | WIRE_DROPPED,
+                                       .fetch_offset = 9,
+                                       .durable_offset = 8,
+                                       .last_epoch = 6,
+                                       .uid = uuid_of(0x44),
+                                       .partition = 3,
+                                       .dropped_to = 256};
+    struct wire_request_entry back;
+    struct buffer out;
+    struct reader reader;
+    (void)state;
+    buffer_init(&out, 0);
+    wire_put_request_entry(&out, &entry);
+    assert_int_equal(out.bytes, sizeof(expected));
+    assert_memory_equal(out.data, expected, 36);
+    assert_memory_equal(out.data + 52, expected + 52, sizeof(expected) - 52);
+    reader_init(&reader, out.data, out.bytes);
+    assert_int_equal(wire_next_request_entry(&reader, &back, NULL), STATUS_OK);
+    assert_int_equal(back.dropped_to, 256);
+    assert_int_equal(back.partition, 3);
+    assert_int_equal(reader_left(&reader), 0);
+    for (size_t i = 0; i < out.bytes; i++) {
+        reader_init(&reader, out.data, i);
+        assert_int_not_equal(wire_next_request_entry(&reader, &back, NULL), STATUS_OK);
+    }
+    out.data[out.bytes - 8] = 0x80;
+    reader_init(&reader, out.data, out.bytes);
+    assert_int_equal(wire_next_request_entry(&reader, &back, NULL), STATUS_INVALID);
+    buffer_deinit(&out);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(what_a_copy_lacks_stands_behind_the_entry),
     cmocka_unit_test(a_request_is_laid_out_as_the_table_says),
     cmocka_unit_test(an_answer_is_laid_out_as_the_table_says),
     cmocka_unit_test(a_request_is_read_as_the_table_says),
