@@ -8,6 +8,11 @@
 
 /* Versions 0 of both: later ones only add behind. */
 #define FORM_VERSION 0
+/* Since which version a subscription has it. */
+#define VERSION_USER_DATA  0
+#define VERSION_OWNED      1
+#define VERSION_GENERATION 2
+#define VERSION_RACK       3
 
 /* ---- writing ---- */
 
@@ -64,6 +69,57 @@ bool assignment_cursor_next(struct assignment_cursor *cursor, struct assigned_to
     *topic = read_topic(&cursor->reader);
     if (reader_failed(&cursor->reader)) cursor->left = 0;
     return !reader_failed(&cursor->reader);
+}
+
+static struct slice read_nullable_text(struct reader *reader)
+{
+    int16_t bytes = reader_i16(reader);
+    if (bytes < -1) reader_fail(reader);
+    return bytes < 0 ? (struct slice){0} : reader_bytes(reader, (size_t)bytes);
+}
+
+static void skip_user_data(struct reader *reader)
+{
+    int32_t bytes = reader_i32(reader);
+    if (bytes < -1) reader_fail(reader);
+    if (bytes > 0) reader_skip(reader, (size_t)bytes);
+}
+
+static void read_owned(struct reader *reader, struct assignment_cursor *out)
+{
+    uint32_t count = reader_u32(reader);
+    if (count == UINT32_MAX) count = 0; /* none at all */
+    *out = (struct assignment_cursor){.reader = *reader, .left = count};
+    for (uint32_t i = 0; i < count && !reader_failed(reader); i++)
+        (void)read_topic(reader);
+}
+
+static bool has_more(const struct reader *reader, int16_t version, int16_t since)
+{
+    return version >= since && !reader_failed(reader) && reader_left(reader) > 0;
+}
+
+bool consumer_subscription_read(struct slice bytes, struct consumer_subscription *out)
+{
+    struct reader reader;
+    *out = (struct consumer_subscription){0};
+    reader_init(&reader, bytes.data, bytes.bytes);
+    out->version = reader_i16(&reader);
+    out->topic_count = reader_u32(&reader);
+    if (out->version < 0) reader_fail(&reader);
+    out->topics = reader;
+    for (uint32_t i = 0; i < out->topic_count && !reader_failed(&reader); i++)
+        (void)read_text(&reader);
+    if (has_more(&reader, out->version, VERSION_USER_DATA)) skip_user_data(&reader);
+    if (has_more(&reader, out->version, VERSION_OWNED)) read_owned(&reader, &out->owned);
+    if (has_more(&reader, out->version, VERSION_GENERATION)) (void)reader_i32(&reader);
+    if (has_more(&reader, out->version, VERSION_RACK)) out->rack = read_nullable_text(&reader);
+    return !reader_failed(&reader);
+}
+
+struct slice consumer_subscription_next(struct consumer_subscription *subscription)
+{
+    return read_text(&subscription->topics);
 }
 
 /* ---- dividing ---- */

@@ -37,6 +37,20 @@ struct assignment_cursor {
 void assignment_cursor_init(struct assignment_cursor *cursor, struct slice assignment);
 bool assignment_cursor_next(struct assignment_cursor *cursor, struct assigned_topic *topic);
 
+/* What a member says of itself in a subscription; borrowed from its bytes. What a version has
+ * behind the topics may be missing: some clients write a version above the fields they fill. */
+struct consumer_subscription {
+    int16_t version;
+    uint32_t topic_count;
+    struct reader topics;           /* for consumer_subscription_next() */
+    struct assignment_cursor owned; /* what it has as it joins; before version 1 nothing */
+    struct slice rack;              /* data NULL: not said */
+};
+/* False: these bytes are no subscription. */
+bool consumer_subscription_read(struct slice bytes, struct consumer_subscription *out);
+/* The next of topic_count topics. */
+struct slice consumer_subscription_next(struct consumer_subscription *subscription);
+
 /* What each member gets. */
 struct assignment_plan {
     struct consumer_assignment *items; /* ids and assignments are the plan's own */

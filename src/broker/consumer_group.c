@@ -86,6 +86,16 @@ static void restore_member(struct consumer_group *group, const struct group_reco
     }
 }
 
+/* Nobody waits yet, so nothing is answered. */
+static void begin_anew(struct consumer_group *group, struct group_clock clock)
+{
+    struct group_actions actions;
+    group_actions_init(&actions);
+    rebalance_prepare(group, clock, &actions);
+    ASSERT(actions.answer_count == 0 && !actions.store);
+    group_actions_deinit(&actions);
+}
+
 struct consumer_group *consumer_group_restore(struct slice id,
                                               const struct consumer_group_limits *limits,
                                               struct group_record *record, struct group_clock clock)
@@ -105,6 +115,7 @@ struct consumer_group *consumer_group_restore(struct slice id,
     }
     if (group->leader == NULL) group->leader = group->members;
     group->state = group->member_count > 0 ? CONSUMER_GROUP_STABLE : CONSUMER_GROUP_EMPTY;
+    if (group->member_count > 0 && record->leader.data == NULL) begin_anew(group, clock);
     return group;
 }
 
@@ -382,6 +393,11 @@ struct consumer_member_view consumer_member_view(const struct consumer_group *gr
         .client_host = member->client_host,
         .metadata = member_metadata(member, group->protocol),
         .assignment = member->assignment,
+        .protocols = member->protocols,
+        .protocol_count = member->protocol_count,
+        .session_timeout_ms = member->session_timeout_ms,
+        .rebalance_timeout_ms = member->rebalance_timeout_ms,
+        .nameless = member->fresh && !member->named && member->instance_id.data == NULL,
     };
 }
 

@@ -32,6 +32,11 @@
 #define CONSUMER_GROUP_NEW_MEMBER_US  300000000 /* a newcomer without an answer is dropped */
 #define CONSUMER_GROUP_TIMEOUT_MS_MAX 86400000  /* longer rebalance time-outs are cut to it */
 
+/* Type of the protocol of Kafka's consumers, and of members whose partitions the broker divides;
+ * and the name of the one the latter have (group_session.h). */
+#define CONSUMER_PROTOCOL_TYPE   "consumer"
+#define CONSUMER_PROTOCOL_NATIVE "moonmq-range"
+
 struct consumer_group;
 struct consumer_member;
 
@@ -76,6 +81,9 @@ struct consumer_join {
     bool at_once;          /* the first of an empty group: no delay for others */
     struct slice new_id;   /* taken if it needs one; unique */
 };
+/* Of its texts and time-outs: OK, INVALID, SESSION_TIMEOUT_RANGE. */
+enum status consumer_join_check(const struct consumer_join *join,
+                                const struct consumer_group_limits *limits);
 struct consumer_assignment {
     struct slice member_id, assignment;
 };
@@ -115,7 +123,8 @@ void group_actions_deinit(struct group_actions *actions);
 /* Empty. `limits` is borrowed for as long as the group lives. */
 struct consumer_group *consumer_group_new(struct slice id,
                                           const struct consumer_group_limits *limits);
-/* As a stored record has it, sessions beginning now. */
+/* As a stored record has it, sessions beginning now. One with members and without a leader was a
+ * group of the new protocol before: it begins anew. */
 struct consumer_group *consumer_group_restore(struct slice id,
                                               const struct consumer_group_limits *limits,
                                               struct group_record *record,
@@ -185,6 +194,10 @@ struct consumer_member_view {
     struct slice id, instance_id, client_id, client_host;
     struct slice metadata; /* of the chosen protocol */
     struct slice assignment;
+    const struct consumer_protocol *protocols; /* the preferred one first */
+    uint32_t protocol_count;
+    int32_t session_timeout_ms, rebalance_timeout_ms;
+    bool nameless; /* its client was not told its id, and can't come back with it */
 };
 struct consumer_member_view consumer_member_view(const struct consumer_group *group,
                                                  const struct consumer_member *member);

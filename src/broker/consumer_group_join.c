@@ -245,6 +245,7 @@ static void add_and_rebalance(struct consumer_group *group, const struct consume
     park_join(group, member, waiter, actions);
     /* It does not know its id yet, so nobody would hear whether it is alive. */
     member->fresh = true;
+    member->named = join->member_id.bytes > 0;
     member->due_us = clock.now_us + CONSUMER_GROUP_NEW_MEMBER_US;
     group_due_by(group, member->due_us);
     if (group->state == CONSUMER_GROUP_PREPARING && group->initial) group->newcomers = true;
@@ -318,7 +319,8 @@ static void replace_static(struct consumer_group *group, struct consumer_member 
     go_on(group, clock, actions);
 }
 
-static enum status check_texts(const struct consumer_group *group, const struct consumer_join *join)
+enum status consumer_join_check(const struct consumer_join *join,
+                                const struct consumer_group_limits *limits)
 {
     bool long_text = join->member_id.bytes > CONSUMER_GROUP_TEXT_BYTES_MAX ||
                      join->instance_id.bytes > CONSUMER_GROUP_TEXT_BYTES_MAX ||
@@ -327,8 +329,8 @@ static enum status check_texts(const struct consumer_group *group, const struct 
     for (uint32_t i = 0; i < join->protocol_count && i < CONSUMER_GROUP_PROTOCOLS_MAX; i++)
         long_text |= join->protocols[i].name.bytes > CONSUMER_GROUP_TEXT_BYTES_MAX;
     if (long_text) return STATUS_INVALID;
-    if (join->session_timeout_ms < group->limits->session_timeout_ms_min ||
-        join->session_timeout_ms > group->limits->session_timeout_ms_max) {
+    if (join->session_timeout_ms < limits->session_timeout_ms_min ||
+        join->session_timeout_ms > limits->session_timeout_ms_max) {
         return STATUS_SESSION_TIMEOUT_RANGE;
     }
     return STATUS_OK;
@@ -408,7 +410,7 @@ void consumer_group_join(struct consumer_group *group, const struct consumer_joi
 {
     ASSERT(waiter->member == NULL && join->new_id.bytes > 0);
     struct consumer_member *member = NULL;
-    enum status status = check_texts(group, join);
+    enum status status = consumer_join_check(join, group->limits);
     if (status == STATUS_OK) status = find_member(group, join, &member);
     if (status == STATUS_OK) status = check_protocols(group, member, join);
     if (status == STATUS_OK) status = check_room(group, member, join);

@@ -21,7 +21,8 @@ struct consumer_member {
     bool awaiting_join;                     /* has joined for the generation to come */
     bool awaiting_sync;                     /* waits for its assignment */
     bool synced;   /* asked for its assignment in this generation, or need not */
-    bool fresh;    /* never had an answer: does not know its id */
+    bool fresh;    /* never had an answer: does not know its id, unless it is named */
+    bool named;    /* came with the id it had been given */
     bool replaced; /* static, has a new id; its join is answered when that is stored */
     bool unheard;  /* of the record, and has not spoken to this leader yet */
     bool skips_assignment;

@@ -125,6 +125,20 @@ static void settle(struct live_group *live)
 
 /* ---- what an event leads to ---- */
 
+static void fill_result(struct group_result *result, const struct consumer_group *group,
+                        const struct group_answer *given)
+{
+    const struct consumer_member_view view = consumer_member_view(group, given->member);
+    result->member_id = view.id;
+    result->generation = consumer_group_generation(group);
+    result->protocol_type = consumer_group_protocol_type(group);
+    result->protocol = consumer_group_protocol(group);
+    result->leader = given->leader;
+    result->skip_assignment = given->skip_assignment;
+    result->assignment = view.assignment;
+    result->group = group;
+}
+
 static void give_answers(struct live_group *live, struct group_actions *actions)
 {
     struct group_coordinator *coordinator = live->broker->groups;
@@ -133,10 +147,7 @@ static void give_answers(struct live_group *live, struct group_actions *actions)
         const struct group_answer *given = &actions->answers[i];
         struct group_request *request = CONTAINER_OF(given->waiter, struct group_request, waiter);
         struct group_result result = {.status = given->status, .answer = given};
-        if (given->status == STATUS_OK) {
-            result.group = live->group;
-            result.member_id = consumer_member_view(live->group, given->member).id;
-        }
+        if (given->status == STATUS_OK) fill_result(&result, live->group, given);
         request->done(request->context, &result);
     }
     coordinator->answering = false;
@@ -267,7 +278,9 @@ struct restoring {
 static void restore_group(void *context, struct slice id, struct group_record *record)
 {
     struct broker *broker = ((struct restoring *)context)->broker;
-    if (record->member_count == 0 || group_coordinator_find(broker, id) != NULL) return;
+    if (record->member_count == 0 || group_coordinator_find(broker, id) != NULL ||
+        modern_coordinator_has_members(broker, id))
+        return;
     struct consumer_group *group =
         consumer_group_restore(id, &broker->settings.groups, record, clock_of(broker));
     settle(live_add(broker, group));
@@ -300,18 +313,36 @@ void group_coordinator_serving_began(struct broker *broker)
     }
 }
 
+/* Who waits is told why it ends here. */
+static void live_end(struct live_group *live, enum status status)
+{
+    struct group_actions actions;
+    group_actions_init(&actions);
+    consumer_group_refuse_all(live->group, status, &actions);
+    give_answers(live, &actions);
+    group_actions_deinit(&actions);
+    live_free(live);
+}
+
 void group_coordinator_demoted(struct broker *broker)
 {
-    struct group_coordinator *coordinator = broker->groups;
-    while (coordinator->live != NULL) {
-        struct live_group *live = coordinator->live;
-        struct group_actions actions;
-        group_actions_init(&actions);
-        consumer_group_refuse_all(live->group, STATUS_NOT_LEADER, &actions);
-        give_answers(live, &actions);
-        group_actions_deinit(&actions);
-        live_free(live);
-    }
+    while (broker->groups->live != NULL)
+        live_end(broker->groups->live, STATUS_NOT_LEADER);
+}
+
+void group_coordinator_hand_over(struct broker *broker, struct slice id)
+{
+    struct live_group *live = group_coordinator_find(broker, id);
+    if (live != NULL) live_end(live, STATUS_REBALANCE_IN_PROGRESS);
+}
+
+void group_coordinator_revive(struct broker *broker, struct slice id)
+{
+    struct group_record record;
+    struct restoring restoring = {broker};
+    const struct partition *partition = internal_partition(broker, CONSUMER_OFFSETS_TOPIC, id);
+    if (consumer_group_table_find(partition->internal->groups, id, &record))
+        restore_group(&restoring, id, &record);
 }
 
 void group_coordinator_free(struct broker *broker)
@@ -426,14 +457,15 @@ void broker_join_group(struct broker *broker, struct slice group, struct consume
 {
     char id[ID_PREFIX_BYTES_MAX + UUID_TEXT_BYTES + 2];
     struct live_group *live = NULL;
+    if (join->new_id.bytes == 0) {
+        join->new_id =
+            (struct slice){(const uint8_t *)id, new_member_id(broker, join, id, sizeof(id))};
+    }
+    if (modern_classic_join(broker, group, join, request)) return;
     enum status status = find_for_join(broker, group, join, &live);
     if (status != STATUS_OK) {
         refuse(request, status);
         return;
-    }
-    if (join->new_id.bytes == 0) {
-        join->new_id =
-            (struct slice){(const uint8_t *)id, new_member_id(broker, join, id, sizeof(id))};
     }
     struct group_actions actions;
     group_actions_init(&actions);
@@ -455,6 +487,7 @@ void broker_sync_group(struct broker *broker, struct slice group, const struct c
                        struct group_request *request)
 {
     struct live_group *live = NULL;
+    if (modern_classic_sync(broker, group, sync, request)) return;
     enum status status = find_for_member(broker, group, &live);
     if (status != STATUS_OK) {
         refuse(request, status);
@@ -468,15 +501,17 @@ void broker_sync_group(struct broker *broker, struct slice group, const struct c
 
 void broker_group_cancel(struct broker *broker, struct group_request *request)
 {
-    (void)broker;
     consumer_group_cancel(&request->waiter);
+    modern_classic_cancel(broker, request);
 }
 
 enum status broker_group_heartbeat(struct broker *broker, struct slice group,
                                    const struct consumer_identity *who)
 {
     struct live_group *live = NULL;
-    enum status status = find_for_member(broker, group, &live);
+    enum status status;
+    if (modern_classic_heartbeat(broker, group, who, &status)) return status;
+    status = find_for_member(broker, group, &live);
     if (status != STATUS_OK) return status;
     status = consumer_group_heartbeat(live->group, who, clock_of(broker));
     settle(live);
@@ -487,7 +522,9 @@ enum status broker_leave_group(struct broker *broker, struct slice group, struct
                                struct slice instance_id)
 {
     struct live_group *live = NULL;
-    enum status status = find_for_member(broker, group, &live);
+    enum status status;
+    if (modern_classic_leave(broker, group, member_id, instance_id, &status)) return status;
+    status = find_for_member(broker, group, &live);
     if (status != STATUS_OK) return status;
     struct group_actions actions;
     group_actions_init(&actions);
@@ -501,8 +538,7 @@ static enum status check_committer(struct broker *broker, struct slice group,
 {
     struct live_group *live = NULL;
     struct partition *partition;
-    enum status status =
-        modern_coordinator_check_commit(broker, group, who->member_id, who->generation);
+    enum status status = modern_coordinator_check_commit(broker, group, who);
     if (status != STATUS_NOT_FOUND) return status;
     status = find_group(broker, group, &live);
     if (status == STATUS_UNKNOWN_GROUP) {

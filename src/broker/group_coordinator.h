@@ -8,12 +8,14 @@
  *
  * What a generation assigns is given out when its record is replicated, never before.
  * One group id means one thing: native members share these groups and their committed offsets.
- * Bounds: LIVE_GROUPS_MAX, LIVE_GROUPS_BYTES_MAX; over them: GROUP_FULL. Thread: event loop.
- * kafka-listener.md section 7. */
+ * Members of the classic protocol may also be in a group of the new one that is on its way from or
+ * to it (modern_group_classic.h): what they ask goes there. Bounds: LIVE_GROUPS_MAX,
+ * LIVE_GROUPS_BYTES_MAX; over them: GROUP_FULL. Thread: event loop. kafka-listener.md section 7. */
 #ifndef MOONMQ_BROKER_GROUP_COORDINATOR_H
 #define MOONMQ_BROKER_GROUP_COORDINATOR_H
 
 #include "broker/consumer_group.h"
+#include "broker/modern_coordinator.h"
 #include "broker/modern_group.h"
 #include "broker/offsets.h"
 
@@ -27,14 +29,26 @@ struct broker;
 /* Borrowed for the callback, which must not call the coordinator. */
 struct group_result {
     enum status status;
-    const struct consumer_group *group; /* OK: as it is now */
-    const struct group_answer *answer;  /* OK */
-    struct slice member_id;             /* join, with OK or MEMBER_ID_REQUIRED */
+    struct slice member_id; /* join, with OK or MEMBER_ID_REQUIRED */
+    /* with OK */
+    int32_t generation;
+    struct slice protocol_type, protocol;
+    struct slice leader;     /* join: as the member is told it; "": nobody in the group */
+    bool skip_assignment;    /* join: it leads, and need not assign */
+    struct slice assignment; /* sync */
+    const struct consumer_group *group; /* as it is now; NULL: one of the new protocol */
+    const struct group_answer *answer;  /* NULL with it */
 };
+/* Zeroed but for `done` and `context`. */
 struct group_request {
-    struct group_waiter waiter;                                     /* zeroed */
+    struct group_waiter waiter;
     void (*done)(void *context, const struct group_result *result); /* once, maybe at once */
     void *context;
+    /* at a group of the new protocol: the coordinator's while it waits */
+    struct modern_request modern;
+    struct buffer kept; /* what it will be told: member id, protocol, assignment */
+    size_t id_bytes, protocol_bytes;
+    int32_t generation;
 };
 /* What `join` and `sync` hold is borrowed for the call; without a join->new_id the coordinator
  * makes one. Errors: NOT_LEADER, NOT_READY, STORAGE_ERROR, INVALID_GROUP, and those of

@@ -51,6 +51,10 @@ enum status group_coordinator_partition(struct broker *broker, struct slice grou
 struct live_group *group_coordinator_find(struct broker *broker, struct slice group);
 /* Does the id belong to a classic group with members? */
 bool group_coordinator_has_members(struct broker *broker, struct slice group);
+/* It became a group of the new protocol: who waits joins again, and what it was is forgotten. */
+void group_coordinator_hand_over(struct broker *broker, struct slice group);
+/* Of its record, if that has members: it was none that lived for a while. */
+void group_coordinator_revive(struct broker *broker, struct slice group);
 /* A group without members is being removed: only its record counts from here on. */
 void group_coordinator_forget(struct broker *broker, struct slice group);
 

@@ -74,6 +74,12 @@ static void list_recorded(void *context, struct slice id, struct group_record *r
         modern_group_table_find(listing->state->modern, id) != NULL) {
         return;
     }
+    /* On its way to the new protocol: what that group is, is not applied yet. */
+    const struct modern_group *moved = modern_coordinator_find(listing->broker, id);
+    if (moved != NULL && modern_group_member_count(moved) > 0) {
+        give_modern(moved, listing->each, listing->context);
+        return;
+    }
     give_empty(id, record->protocol_type, listing->each, listing->context);
 }
 

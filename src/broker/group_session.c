@@ -14,8 +14,8 @@
 
 /* Type and name of the protocol. Kafka's tools show members of type "consumer"; a consumer of
  * Kafka's that supports no protocol of this name cannot join. */
-#define PROTOCOL_TYPE "consumer"
-#define PROTOCOL_NAME "moonmq-range"
+#define PROTOCOL_TYPE CONSUMER_PROTOCOL_TYPE
+#define PROTOCOL_NAME CONSUMER_PROTOCOL_NATIVE
 #define ID_PREFIX     "moonmq-"
 /* After an assignment that could not be stored. */
 #define RETRY_US 200000

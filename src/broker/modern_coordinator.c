@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "base/log.h"
 #include "base/slice.h"
 #include "broker/group_coordinator_state.h"
+#include "broker/modern_group_classic.h"
 #include "broker/modern_live.h"
 
 struct modern_coordinator *modern_coordinator_new(void)
@@ -32,7 +34,6 @@ static enum status find_group(struct broker *broker, struct slice id, bool joins
     enum status status = group_coordinator_partition(broker, id, &partition);
     if (status != STATUS_OK) return status;
     if (id.bytes == 0) return STATUS_INVALID;
-    if (joins && group_coordinator_has_members(broker, id)) return STATUS_UNKNOWN_GROUP;
     *out = modern_live_find(broker, id);
     if (*out != NULL) {
         if (!modern_live_reload(*out)) return STATUS_NOT_READY;
@@ -45,6 +46,34 @@ static enum status find_group(struct broker *broker, struct slice id, bool joins
         return STATUS_GROUP_FULL;
     *out = modern_live_add(broker, id, modern_live_copy_recorded(broker, partition, id));
     return STATUS_OK;
+}
+
+/* The classic group that has the id and members, as one of the new protocol; NULL: there is none.
+ * It takes that one's place when the first member of the new protocol is in. */
+static enum status move_classic(const struct modern_live *live,
+                                const struct modern_group_step *step, struct modern_group **out,
+                                struct error *error)
+{
+    struct broker *broker = live->broker;
+    *out = NULL;
+    if (modern_group_member_count(live->group) > 0 ||
+        !group_coordinator_has_members(broker, live->id))
+        return STATUS_OK;
+    if (!modern_upgrades(step->options->migration))
+        return error_set(error, STATUS_UNKNOWN_GROUP,
+                         "the group has classic members, and group.consumer.migration.policy "
+                         "forbids to move it");
+    const struct live_group *classic = group_coordinator_find(broker, live->id);
+    return modern_group_from_classic(classic->group, step, out, error);
+}
+
+static void take_over(struct modern_live *live, struct modern_group *moved)
+{
+    log_info("group_to_consumer group=\"%.*s\"", (int)live->id.bytes, (const char *)live->id.data);
+    group_coordinator_hand_over(live->broker, live->id);
+    modern_group_free(live->group);
+    live->group = moved;
+    modern_live_measure(live);
 }
 
 /* What is left of a classic group without members goes with the first record of this one. */
@@ -68,26 +97,6 @@ static void take_answer(struct modern_request *request, const struct modern_answ
     if (request->has_assignment) partition_set_copy(&request->assignment, answer->assignment);
 }
 
-/* What the event wrote is sent; the answer follows it, and all that went before. */
-static void answer_when_stored(struct modern_live *live, const struct modern_records *records,
-                               struct modern_request *request)
-{
-    struct modern_store *last = live->stores != NULL ? live->stores->prev : NULL;
-    struct modern_store *store = records->count > 0 ? modern_store_new(live, records) : NULL;
-    if (store != NULL) {
-        modern_live_measure(live);
-        modern_store_wait(store, request);
-    } else if (last != NULL) {
-        modern_store_wait(last, request);
-    }
-    modern_live_settle(live);
-    if (store != NULL) {
-        modern_store_send(store);
-    } else if (last == NULL) {
-        modern_request_finish(request, STATUS_OK);
-    }
-}
-
 void broker_modern_heartbeat(struct broker *broker, struct slice id,
                              const struct modern_heartbeat *heartbeat,
                              struct modern_request *request)
@@ -100,23 +109,28 @@ void broker_modern_heartbeat(struct broker *broker, struct slice id,
     bool joins = heartbeat->member_epoch == MODERN_EPOCH_JOIN;
     /* Whoever joined with little can bring more with any later heartbeat. */
     bool grows = joins || heartbeat->has_names || heartbeat->regex.bytes > 0;
+    struct modern_group *moved = NULL;
     enum status status = find_group(broker, id, joins, grows, &live);
     if (status == STATUS_OK && broker->modern->waiting >= MODERN_WAITING_MAX)
         status = STATUS_NOT_READY;
+    if (status == STATUS_OK && joins) status = move_classic(live, &step, &moved, &request->error);
+    if (status == STATUS_OK) {
+        modern_group_heartbeat(moved != NULL ? moved : live->group, &step, heartbeat, &answer);
+        status = answer.status;
+        request->error = answer.error;
+    }
     if (status != STATUS_OK) {
+        modern_group_free(moved);
         if (live != NULL) modern_live_settle(live);
         modern_request_finish(request, status);
-        return;
-    }
-    modern_group_heartbeat(live->group, &step, heartbeat, &answer);
-    if (answer.status != STATUS_OK) {
-        request->error = answer.error;
-        modern_live_settle(live);
-        modern_request_finish(request, answer.status);
     } else {
         take_answer(request, &answer);
-        if (records.count > 0) take_id(broker, id, &records);
-        answer_when_stored(live, &records, request);
+        if (moved != NULL) {
+            take_over(live, moved);
+        } else if (records.count > 0) {
+            take_id(broker, id, &records);
+        }
+        modern_live_answer(live, &records, request);
     }
     modern_records_deinit(&records);
 }
@@ -159,12 +173,12 @@ bool modern_coordinator_has_members(struct broker *broker, struct slice id)
 }
 
 enum status modern_coordinator_check_commit(struct broker *broker, struct slice id,
-                                            struct slice member_id, int32_t epoch)
+                                            const struct consumer_identity *who)
 {
     struct modern_live *live = modern_live_find(broker, id);
     if (live != NULL && !modern_live_reload(live)) return STATUS_NOT_READY;
     if (live == NULL || modern_group_member_count(live->group) == 0) return STATUS_NOT_FOUND;
-    return modern_group_check_commit(live->group, member_id, epoch);
+    return modern_group_check_committer(live->group, who);
 }
 
 enum status broker_modern_check_fetch(struct broker *broker, struct slice id,

@@ -9,9 +9,9 @@
  * then.
  *
  * One group id means one thing: who joins takes over the id of a group without members, whatever
- * its kind; with members of the other kind it is refused. Thread: event loop.
- * kafka-listener.md 7.6.
- */
+ * its kind. A classic group with members becomes one of these when a member of the new protocol
+ * joins, and the other way round when the last such is gone (modern_group_classic.h): in one write,
+ * so that the log has one or the other. Thread: event loop. kafka-listener.md 7.6. */
 #ifndef MOONMQ_BROKER_MODERN_COORDINATOR_H
 #define MOONMQ_BROKER_MODERN_COORDINATOR_H
 
@@ -43,7 +43,8 @@ struct modern_request {
     struct modern_request *next, *prev;
 };
 /* The heartbeat is borrowed for the call. NOT_LEADER, NOT_READY, STORAGE_ERROR, UNKNOWN_GROUP (a
- * classic group has members), GROUP_FULL, those of modern_group_heartbeat(), those of a write. */
+ * classic group has members, and can't be moved), GROUP_FULL, those of modern_group_heartbeat(),
+ * those of a write. */
 void broker_modern_heartbeat(struct broker *broker, struct slice group,
                              const struct modern_heartbeat *heartbeat,
                              struct modern_request *request);

@@ -4,6 +4,7 @@
 
 #include <uthash.h>
 
+#include "broker/group_coordinator.h"
 #include "broker/modern_coordinator.h"
 #include "broker/partition_state.h"
 
@@ -27,7 +28,7 @@ bool modern_coordinator_has_members(struct broker *broker, struct slice group);
 const struct modern_group *modern_coordinator_find(struct broker *broker, struct slice group);
 /* May offsets be committed? NOT_FOUND: no group of this kind with members; NOT_READY. */
 enum status modern_coordinator_check_commit(struct broker *broker, struct slice group,
-                                            struct slice member_id, int32_t epoch);
+                                            const struct consumer_identity *who);
 /* Members, or records on their way. */
 bool modern_coordinator_is_in_use(struct broker *broker, struct slice group);
 /* The group, which has no members, is to go: tombstones for all of its records are added. */
@@ -36,5 +37,17 @@ void modern_coordinator_forget(struct broker *broker, struct slice group,
 /* A classic member wants the id: what is left of a group without members goes. GROUP_PROTOCOL: it
  * has members; NOT_READY. */
 enum status modern_coordinator_yield(struct broker *broker, struct slice group);
+
+/* modern_classic.c: what members of the classic protocol ask, if the group is one of these and has
+ * members, or may be; false: it is none, and nothing was done. */
+bool modern_classic_join(struct broker *broker, struct slice group,
+                         const struct consumer_join *join, struct group_request *request);
+bool modern_classic_sync(struct broker *broker, struct slice group,
+                         const struct consumer_sync *sync, struct group_request *request);
+bool modern_classic_heartbeat(struct broker *broker, struct slice group,
+                              const struct consumer_identity *who, enum status *status);
+bool modern_classic_leave(struct broker *broker, struct slice group, struct slice member_id,
+                          struct slice instance_id, enum status *status);
+void modern_classic_cancel(struct broker *broker, struct group_request *request);
 
 #endif

@@ -15,6 +15,27 @@ void modern_group_options_default(struct modern_group_options *options)
                                              .assignor = ASSIGNOR_UNIFORM};
 }
 
+const char *modern_migration_name(enum modern_migration migration)
+{
+    static const char *const names[MODERN_MIGRATION_COUNT] = {
+        [MODERN_MIGRATION_BIDIRECTIONAL] = "bidirectional",
+        [MODERN_MIGRATION_UPGRADE] = "upgrade",
+        [MODERN_MIGRATION_DOWNGRADE] = "downgrade",
+        [MODERN_MIGRATION_DISABLED] = "disabled",
+    };
+    ASSERT(migration < MODERN_MIGRATION_COUNT);
+    return names[migration];
+}
+
+bool modern_migration_find(struct slice name, enum modern_migration *out)
+{
+    for (unsigned i = 0; i < MODERN_MIGRATION_COUNT; i++) {
+        *out = (enum modern_migration)i;
+        if (slice_compare(slice_of_text(modern_migration_name(*out)), name) == 0) return true;
+    }
+    return false;
+}
+
 /* ---- members ---- */
 
 static void settings_deinit(struct modern_member_settings *settings)
@@ -320,7 +341,9 @@ static enum status check_epoch(const struct modern_group *group, struct slice me
 {
     const struct modern_member *member = modern_group_find(group, member_id);
     if (member == NULL) return STATUS_UNKNOWN_MEMBER;
-    return member->epoch == epoch ? STATUS_OK : STATUS_STALE_MEMBER_EPOCH;
+    if (member->epoch == epoch) return STATUS_OK;
+    bool is_classic = modern_member_is_classic(member);
+    return is_classic ? STATUS_ILLEGAL_GENERATION : STATUS_STALE_MEMBER_EPOCH;
 }
 
 enum status modern_group_check_commit(const struct modern_group *group, struct slice member_id,

@@ -25,16 +25,34 @@
 #define MODERN_EPOCH_LEAVE_STATIC (-2) /* keeps its seat until the session ends */
 #define MODERN_NAMES_MAX          10000
 #define MODERN_GROUP_MEMBERS_MAX  10000 /* whatever the options say */
-#define MODERN_GROUP_MEMBERS_MAX  10000 /* whatever the options say */
-#define MODERN_GROUP_MEMBERS_MAX  10000 /* whatever the options say */
 
 struct modern_group;
+
+/* Which groups with members may become of the other kind (group.consumer.migration.policy). */
+enum modern_migration {
+    MODERN_MIGRATION_BIDIRECTIONAL,
+    MODERN_MIGRATION_UPGRADE,
+    MODERN_MIGRATION_DOWNGRADE,
+    MODERN_MIGRATION_DISABLED,
+    MODERN_MIGRATION_COUNT
+};
+const char *modern_migration_name(enum modern_migration migration);
+bool modern_migration_find(struct slice name, enum modern_migration *out); /* false: no such */
+static inline bool modern_upgrades(enum modern_migration migration)
+{
+    return migration == MODERN_MIGRATION_BIDIRECTIONAL || migration == MODERN_MIGRATION_UPGRADE;
+}
+static inline bool modern_downgrades(enum modern_migration migration)
+{
+    return migration == MODERN_MIGRATION_BIDIRECTIONAL || migration == MODERN_MIGRATION_DOWNGRADE;
+}
 
 struct modern_group_options {
     int32_t heartbeat_interval_ms; /* group.consumer.heartbeat.interval.ms */
     int32_t session_timeout_ms;    /* group.consumer.session.timeout.ms */
     uint32_t size_max;             /* group.consumer.max.size */
     enum assignor_kind assignor;   /* for groups whose members name none */
+    enum modern_migration migration;
 };
 void modern_group_options_default(struct modern_group_options *options);
 
@@ -48,6 +66,7 @@ typedef void (*group_topic_fn)(void *context, const struct group_topic *topic);
 struct group_topics {
     int64_t version; /* >= 0 */
     bool (*find)(void *context, struct slice name, struct group_topic *out);
+    bool (*find_uid)(void *context, const struct uuid *uid, struct group_topic *out);
     /* What patterns choose from, in one order everywhere. */
     void (*each)(void *context, group_topic_fn each, void *each_context);
     void *context;
@@ -119,7 +138,8 @@ uint64_t modern_group_hash(const struct modern_group *group);
 /* ---- questions ---- */
 
 /* May offsets be committed (or read) by this member at this epoch? Epoch below 0 and no id:
- * somebody from outside. STATUS_OK, UNKNOWN_MEMBER, STALE_MEMBER_EPOCH. */
+ * somebody from outside. STATUS_OK, UNKNOWN_MEMBER, STALE_MEMBER_EPOCH; of a classic member
+ * ILLEGAL_GENERATION instead. */
 STATUS_MUST_CHECK
 enum status modern_group_check_commit(const struct modern_group *group, struct slice member_id,
                                       int32_t epoch);

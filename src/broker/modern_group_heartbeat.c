@@ -77,7 +77,8 @@ static enum status find_dynamic(const struct modern_group *group,
     return is_leave(heartbeat) ? STATUS_OK : check_epoch(*out, heartbeat, error);
 }
 
-/* `out` with another member id: the seat of one who left, to be taken over. */
+/* `out` with another member id: the seat of one who left, to be taken over. A classic member cannot
+ * say that it is away for a while: its seat is given to whoever comes. */
 static enum status find_static(const struct modern_group *group,
                                const struct modern_heartbeat *heartbeat, struct modern_member **out,
                                struct error *error)
@@ -87,6 +88,7 @@ static enum status find_static(const struct modern_group *group,
     if (is_join(heartbeat)) {
         if (*out == NULL) *out = modern_group_find(group, heartbeat->member_id);
         if (*out == NULL || same || (*out)->epoch == MODERN_EPOCH_LEAVE_STATIC) return STATUS_OK;
+        if (modern_member_is_classic(*out)) return STATUS_OK;
         if ((*out)->settings.instance_id.data == NULL) return STATUS_OK; /* becomes a static one */
         return error_set(error, STATUS_UNRELEASED_INSTANCE,
                          "another member has this instance id and has not left");
@@ -141,18 +143,23 @@ static int compare_names(const void *a, const void *b)
     return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
-/* The names ascending and without repeats: borrowed text, the array is the caller's to free. */
+void modern_names_sort(struct slice *names, uint32_t *count)
+{
+    uint32_t kept = 0;
+    if (*count > 1) qsort(names, *count, sizeof(*names), compare_names);
+    for (uint32_t i = 0; i < *count; i++)
+        if (kept == 0 || slice_compare(names[kept - 1], names[i]) != 0) names[kept++] = names[i];
+    *count = kept;
+}
+
+/* Borrowed text; the array is the caller's to free. */
 static struct slice *sort_names(const struct modern_heartbeat *heartbeat, uint32_t *count)
 {
     struct slice *names = memory_new((heartbeat->name_count + 1) * sizeof(*names));
-    *count = 0;
+    *count = heartbeat->name_count;
     for (uint32_t i = 0; i < heartbeat->name_count; i++)
         names[i] = heartbeat->names[i];
-    if (heartbeat->name_count > 1)
-        qsort(names, heartbeat->name_count, sizeof(*names), compare_names);
-    for (uint32_t i = 0; i < heartbeat->name_count; i++)
-        if (*count == 0 || slice_compare(names[*count - 1], names[i]) != 0)
-            names[(*count)++] = names[i];
+    modern_names_sort(names, count);
     return names;
 }
 
@@ -163,8 +170,8 @@ static void say(struct slice *field, struct slice said, bool *changed)
     *changed = true;
 }
 
-static bool same_names(const struct modern_member_settings *settings, const struct slice *names,
-                       uint32_t count)
+bool modern_names_equal(const struct modern_member_settings *settings, const struct slice *names,
+                        uint32_t count)
 {
     if (settings->name_count != count) return false;
     for (uint32_t i = 0; i < count; i++)
@@ -197,18 +204,22 @@ static struct news merge_settings(struct modern_member_settings *settings,
     /* Empty takes a pattern away; where there is none it says nothing. */
     if (regex.bytes > 0 || settings->regex.bytes > 0)
         say(&settings->regex, regex, &news.assignment);
-    if (heartbeat->has_names && !same_names(settings, names, name_count)) {
+    if (heartbeat->has_names && !modern_names_equal(settings, names, name_count)) {
         settings->names = names;
         settings->name_count = name_count;
         news.assignment = true;
+    }
+    if (settings->classic.data != NULL) {
+        settings->classic = (struct slice){0};
+        news.any = true;
     }
     news.any |= news.assignment;
     return news;
 }
 
-/* The seat of a static member that left goes over to `id`, with all that is in it. */
-static struct modern_member *take_over(struct modern_group *group, struct modern_records *records,
-                                       struct modern_member *old, struct slice id)
+struct modern_member *modern_group_take_over(struct modern_group *group,
+                                             struct modern_records *records,
+                                             struct modern_member *old, struct slice id)
 {
     struct partition_set target = {0}, assigned = {0};
     struct modern_record record = {.group = group->id, .member = id};
@@ -291,10 +302,12 @@ void modern_group_heartbeat(struct modern_group *group, const struct modern_grou
         return;
     }
     if (member != NULL && slice_compare(member->id, heartbeat->member_id) != 0)
-        member = take_over(group, step->records, member, heartbeat->member_id);
+        member = modern_group_take_over(group, step->records, member, heartbeat->member_id);
+    bool was_classic = member != NULL && modern_member_is_classic(member);
     bool changed = update_member(group, step, heartbeat, member);
     modern_group_refresh(group, step, changed);
     modern_group_assign(group, step);
     member = modern_group_find(group, heartbeat->member_id);
+    if (was_classic) member->rebalance_due_us = 0;
     live(group, step, heartbeat, member, answer);
 }

@@ -3,6 +3,7 @@
  * A partition goes from one to another in two steps: first the old owner reports what it owns
  * without it (or is taken out), and only then is it among what the new one has. See
  * modern_group.h. */
+#include "broker/classic_member.h"
 #include "broker/modern_group_state.h"
 
 static bool is_elsewhere(const struct modern_group *group, const struct modern_member *member,
@@ -26,6 +27,14 @@ static void take_free(const struct modern_group *group, const struct modern_memb
         const struct partition_id *id = &wanted->items[i];
         if (!is_elsewhere(group, member, id)) partition_set_append(out, &id->topic, id->partition);
     }
+}
+
+bool modern_group_target_is_free(const struct modern_group *group,
+                                 const struct modern_member *member)
+{
+    for (uint32_t i = 0; i < member->target.count; i++)
+        if (is_elsewhere(group, member, &member->target.items[i])) return false;
+    return true;
 }
 
 static bool still_owns(const struct partition_set *owned, const struct partition_set *lost)
@@ -67,9 +76,11 @@ static bool is_news(const struct modern_member *member, const struct modern_reco
            !partition_set_equal(&member->revoking, &next->revoking);
 }
 
-/* The time-out runs from when the member was told what to give up. */
+/* The time-out runs from when the member was told what to give up; a classic one is told with a
+ * heartbeat (modern_group_classic.c). */
 static void set_rebalance_timer(struct modern_member *member, bool told, int64_t now_us)
 {
+    if (modern_member_is_classic(member)) return;
     if (member->state != MODERN_MEMBER_UNREVOKED) {
         member->rebalance_due_us = 0;
     } else if (told || member->rebalance_due_us == 0) {
@@ -99,18 +110,31 @@ void modern_group_reconcile(struct modern_group *group, const struct modern_grou
 
 /* ---- time ---- */
 
-static void begin_session(struct modern_member *member, int32_t timeout_ms, int64_t now_us)
+void modern_member_begin_session(struct modern_member *member,
+                                 const struct modern_group_options *options, int64_t now_us)
 {
+    struct classic_member classic;
+    int32_t timeout_ms = options->session_timeout_ms;
+    if (classic_member_read(member->settings.classic, &classic))
+        timeout_ms = classic.session_timeout_ms;
     member->session_due_us = now_us + timeout_ms * INT64_C(1000);
+}
+
+/* Begun anew; one that a classic member had stays. */
+static void restart_timers(struct modern_member *member, const struct modern_group_options *options,
+                           int64_t now_us)
+{
+    modern_member_begin_session(member, options, now_us);
+    if (member->rebalance_due_us != 0)
+        member->rebalance_due_us = now_us + member->settings.rebalance_timeout_ms * INT64_C(1000);
+    set_rebalance_timer(member, true, now_us);
 }
 
 void modern_group_start_timers(struct modern_group *group,
                                const struct modern_group_options *options, int64_t now_us)
 {
-    for (uint32_t i = 0; i < group->member_count; i++) {
-        begin_session(group->members[i], options->session_timeout_ms, now_us);
-        set_rebalance_timer(group->members[i], true, now_us);
-    }
+    for (uint32_t i = 0; i < group->member_count; i++)
+        restart_timers(group->members[i], options, now_us);
 }
 
 static int64_t member_due(const struct modern_member *member)

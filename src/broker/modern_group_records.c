@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "base/reader.h"
+#include "broker/classic_member.h"
 
 #define VALUE_VERSION 0
 
@@ -233,6 +234,10 @@ static void read_settings(struct reader *reader, struct modern_member_settings *
     out->rebalance_timeout_ms = reader_i32(reader);
     out->assignor = read_string(reader);
     out->classic = read_tags(reader);
+    struct classic_member classic;
+    if (classic_member_is_null(out->classic)) out->classic = (struct slice){0};
+    if (out->classic.data != NULL && !classic_member_read(out->classic, &classic))
+        reader_fail(reader);
 }
 
 static void read_current(struct reader *reader, struct modern_record *out)
@@ -334,6 +339,17 @@ static void add_place(struct modern_records *records, const struct modern_record
             memory_resize(records->places, records->capacity, sizeof(*records->places));
     }
     records->places[records->count++] = *place;
+}
+
+void modern_records_add_bytes(struct modern_records *records, struct slice key, struct slice value)
+{
+    const struct modern_record_place place = {.key_at = records->bytes.bytes,
+                                              .key_bytes = key.bytes,
+                                              .value_at = records->bytes.bytes + key.bytes,
+                                              .value_bytes = value.bytes};
+    buffer_put(&records->bytes, key.data, key.bytes);
+    buffer_put(&records->bytes, value.data, value.bytes);
+    add_place(records, &place);
 }
 
 void modern_records_add_tombstone(struct modern_records *records, struct slice key)

@@ -36,7 +36,7 @@ struct modern_member_settings {
     uint32_t name_count;
     struct slice regex, assignor;
     int32_t rebalance_timeout_ms;
-    struct slice classic; /* Kafka's "classic member" as it stands there; none: a modern one */
+    struct slice classic; /* as classic_member.h reads it; none: a member of the new protocol */
 };
 
 /* One record. Written: everything borrowed. Decoded: slices borrow the record's bytes, `names` and
@@ -73,7 +73,8 @@ struct modern_records {
 void modern_records_deinit(struct modern_records *records);
 void modern_records_clear(struct modern_records *records);
 void modern_records_add(struct modern_records *records, const struct modern_record *record);
-/* A tombstone for a key of another type. */
+/* A record of another type, or a tombstone for one. */
+void modern_records_add_bytes(struct modern_records *records, struct slice key, struct slice value);
 void modern_records_add_tombstone(struct modern_records *records, struct slice key);
 /* Until the next record is added; a tombstone's value has data NULL. */
 void modern_records_get(const struct modern_records *records, uint32_t index, struct slice *key,

@@ -13,7 +13,8 @@ struct modern_member {
     int32_t epoch, previous_epoch;
     enum modern_member_state state;
     struct partition_set assigned, revoking, target;
-    /* not in records; 0: not running */
+    /* not in records; 0: not running. Of a classic member the second one runs from when it is to
+     * join again until it does, and from then until it asks for its assignment. */
     int64_t session_due_us, rebalance_due_us;
 };
 
@@ -43,6 +44,19 @@ struct modern_group {
 struct modern_member *modern_group_find(const struct modern_group *group, struct slice id);
 struct modern_member *modern_group_find_instance(const struct modern_group *group,
                                                  struct slice instance_id);
+/* A member of the classic protocol, in a group that is on its way between the two. */
+static inline bool modern_member_is_classic(const struct modern_member *member)
+{
+    return member->settings.classic.data != NULL;
+}
+/* The seat of a static member goes over to `id`, with all that is in it. */
+struct modern_member *modern_group_take_over(struct modern_group *group,
+                                             struct modern_records *records,
+                                             struct modern_member *old, struct slice id);
+/* Ascending and without repeats, in place. */
+void modern_names_sort(struct slice *names, uint32_t *count);
+bool modern_names_equal(const struct modern_member_settings *settings, const struct slice *names,
+                        uint32_t count);
 /* Writes the record and applies it. The record may borrow from the group. */
 void modern_group_emit(struct modern_group *group, struct modern_records *records,
                        const struct modern_record *record);
@@ -88,5 +102,17 @@ void modern_group_assign(struct modern_group *group, const struct modern_group_s
 /* A step of the member towards its target. owned NULL: it did not say what it has. */
 void modern_group_reconcile(struct modern_group *group, const struct modern_group_step *step,
                             struct modern_member *member, const struct partition_set *owned);
+/* Of its target nothing is missing that another member still has. */
+bool modern_group_target_is_free(const struct modern_group *group,
+                                 const struct modern_member *member);
+/* Its session runs from now: as long as it asked for, if it is a classic one. */
+void modern_member_begin_session(struct modern_member *member,
+                                 const struct modern_group_options *options, int64_t now_us);
+
+/* ---- modern_group_classic.c ---- */
+
+/* Appends the partitions as an assignment of this version, in the form consumers read. */
+void modern_assignment_put(struct buffer *out, int16_t version, const struct partition_set *set,
+                           const struct group_topics *topics);
 
 #endif

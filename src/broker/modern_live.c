@@ -7,6 +7,8 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/slice.h"
+#include "broker/group_coordinator_state.h"
+#include "broker/modern_group_classic.h"
 
 #define RELOAD_US INT64_C(1000000)
 /* A deadline that comes this late did not hear the heartbeats that wait behind it. */
@@ -29,6 +31,14 @@ static bool find_topic(void *context, struct slice name, struct group_topic *out
     return true;
 }
 
+static bool find_topic_uid(void *context, const struct uuid *uid, struct group_topic *out)
+{
+    const struct topic *topic = catalog_find_uid(context, uid);
+    if (topic == NULL) return false;
+    *out = topic_of(topic);
+    return true;
+}
+
 /* Internal topics are read by name alone. */
 static void each_topic(void *context, group_topic_fn each, void *each_context)
 {
@@ -44,6 +54,7 @@ struct group_topics modern_topics_now(struct broker *broker)
 {
     return (struct group_topics){.version = catalog_version(broker).n,
                                  .find = find_topic,
+                                 .find_uid = find_topic_uid,
                                  .each = each_topic,
                                  .context = broker};
 }
@@ -127,14 +138,20 @@ static struct partition *partition_of(const struct modern_live *live)
     return internal_partition(live->broker, CONSUMER_OFFSETS_TOPIC, live->id);
 }
 
+/* From here on the log says what it is. */
+static void let_go(struct modern_live *live)
+{
+    modern_group_free(live->group);
+    live->group = NULL;
+    modern_live_measure(live);
+}
+
 /* A write failed: the log may have it or not. */
 static void lose(struct modern_live *live)
 {
     const struct partition *partition = partition_of(live);
     if (live->retired || partition == NULL || partition->log == NULL) return;
-    modern_group_free(live->group);
-    live->group = NULL;
-    modern_live_measure(live);
+    let_go(live);
     live->reload_at = partition_log_end(partition);
     modern_live_settle(live);
 }
@@ -154,11 +171,14 @@ bool modern_live_reload(struct modern_live *live)
     const struct partition *partition = partition_of(live);
     if (live->group != NULL) return true;
     if (partition == NULL || live->stores != NULL || partition->internal->failed ||
-        partition->internal->applied < live->reload_at)
+        partition->internal->applied < live->reload_at ||
+        broker_check_serving(live->broker) != STATUS_OK)
         return false;
     live->chain = (struct produce_chain){0};
     live->group = modern_live_copy_recorded(live->broker, partition, live->id);
     modern_live_measure(live);
+    if (modern_group_member_count(live->group) == 0)
+        group_coordinator_revive(live->broker, live->id);
     return true;
 }
 
@@ -192,10 +212,15 @@ static void stored(void *context, struct produce *produce)
         log_warn("group_not_stored group=\"%.*s\" reason=\"%s\"", (int)live->id.bytes,
                  (const char *)live->id.data, produce->error.text);
         lose(live);
+    } else if (live->group == NULL && live->reload_at <= produce->last_offset) {
+        live->reload_at = produce->last_offset + 1;
     }
     bool lives = !live->retired;
     store_unlink(store);
-    if (lives) modern_live_settle(live);
+    if (lives) {
+        (void)modern_live_reload(live);
+        modern_live_settle(live);
+    }
     DL_FOREACH_SAFE(waiting, request, next)
     {
         store->broker->modern->waiting--;
@@ -265,6 +290,50 @@ void modern_store_send(struct modern_store *store)
     broker_produce(store->broker, &store->produce);
 }
 
+/* Nobody of the new protocol is left: it becomes a classic one, if that is wanted. */
+static void return_to_classic(struct modern_live *live, struct modern_records *records)
+{
+    struct broker *broker = live->broker;
+    const struct group_topics topics = modern_topics_now(broker);
+    const struct modern_group_step step = modern_step_now(broker, &topics, records);
+    if (!modern_group_is_classic(live->group) || !modern_downgrades(step.options->migration) ||
+        modern_group_member_count(live->group) > broker->settings.groups.members_max)
+        return;
+    if (!modern_group_to_classic(live->group, &step, loop_wall_ms(broker->loop))) return;
+    log_info("group_to_classic group=\"%.*s\"", (int)live->id.bytes, (const char *)live->id.data);
+    let_go(live);
+    live->reload_at = 0;
+}
+
+void modern_live_answer(struct modern_live *live, struct modern_records *records,
+                        struct modern_request *request)
+{
+    if (records->count > 0) return_to_classic(live, records);
+    struct modern_store *last = live->stores != NULL ? live->stores->prev : NULL;
+    struct modern_store *store = records->count > 0 ? modern_store_new(live, records) : NULL;
+    if (store != NULL) {
+        modern_live_measure(live);
+        modern_store_wait(store, request);
+    } else if (last != NULL) {
+        modern_store_wait(last, request);
+    }
+    modern_live_settle(live);
+    if (store != NULL) {
+        modern_store_send(store);
+    } else if (last == NULL) {
+        modern_request_finish(request, STATUS_OK);
+    }
+}
+
+void modern_live_send(struct modern_live *live, struct modern_records *records)
+{
+    if (records->count > 0) return_to_classic(live, records);
+    struct modern_store *store = records->count > 0 ? modern_store_new(live, records) : NULL;
+    modern_live_measure(live);
+    modern_live_settle(live);
+    if (store != NULL) modern_store_send(store);
+}
+
 /* ---- time ---- */
 
 static void live_due(void *context, struct deadline *deadline)
@@ -282,9 +351,6 @@ static void live_due(void *context, struct deadline *deadline)
     if (step.now_us - deadline->at_us > LATE_US)
         modern_group_start_timers(live->group, step.options, step.now_us);
     modern_group_expire(live->group, &step);
-    struct modern_store *store = records.count > 0 ? modern_store_new(live, &records) : NULL;
+    modern_live_send(live, &records);
     modern_records_deinit(&records);
-    modern_live_measure(live);
-    modern_live_settle(live);
-    if (store != NULL) modern_store_send(store);
 }

@@ -3,7 +3,8 @@
  *
  * It is in the coordinator's table while it has members or records on their way. `group` is ahead
  * of the log by what its stores hold; NULL after one of them failed, until all that is in the log
- * is applied. */
+ * is applied. NULL, too, while the group becomes a classic one: when that is applied, or has
+ * failed, it is whichever the log says. */
 #ifndef MOONMQ_BROKER_MODERN_LIVE_H
 #define MOONMQ_BROKER_MODERN_LIVE_H
 
@@ -20,9 +21,9 @@ struct modern_store {
 
 struct modern_live {
     struct broker *broker;
-    struct slice id;             /* own memory */
-    struct modern_group *group;  /* NULL: to be copied anew from the table */
-    int64_t reload_at;           /* when everything below it is applied */
+    struct slice id;            /* own memory */
+    struct modern_group *group; /* NULL: to be copied anew from the table */
+    int64_t reload_at; /* when everything below it is applied; while it has stores not known yet */
     struct modern_store *stores; /* the oldest first */
     struct produce_chain chain;
     struct deadline deadline;
@@ -46,7 +47,8 @@ void modern_live_retire(struct modern_live *live);
 void modern_live_settle(struct modern_live *live);
 /* What it holds has changed. */
 void modern_live_measure(struct modern_live *live);
-/* There is a group, or there is one again; false: not yet. */
+/* There is a group, or there is one again; false: not yet. If the log has a classic one instead,
+ * that lives from here on, and this one has no members. */
 bool modern_live_reload(struct modern_live *live);
 /* As recorded, every timer begun anew; or an empty one. */
 struct modern_group *modern_live_copy_recorded(struct broker *broker,
@@ -55,6 +57,11 @@ struct modern_group *modern_live_copy_recorded(struct broker *broker,
 /* Until it is sent the caller adds those who wait. */
 struct modern_store *modern_store_new(struct modern_live *live,
                                       const struct modern_records *records);
+/* What the event wrote is sent; the answer follows it, and all that went before. */
+void modern_live_answer(struct modern_live *live, struct modern_records *records,
+                        struct modern_request *request);
+/* What nobody asked for, or nobody waits for, is sent. */
+void modern_live_send(struct modern_live *live, struct modern_records *records);
 void modern_store_wait(struct modern_store *store, struct modern_request *request);
 /* Last in its caller: the group may be gone afterwards. */
 void modern_store_send(struct modern_store *store);

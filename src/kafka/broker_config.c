@@ -53,6 +53,8 @@ const struct broker_config *broker_configs(struct kafka_request *request, uint32
          number(request, broker->modern_groups.heartbeat_interval_ms)},
         {"group.consumer.max.size", KAFKA_CONFIG_INT,
          number(request, broker->modern_groups.size_max)},
+        {"group.consumer.migration.policy", KAFKA_CONFIG_STRING,
+         kafka_text(modern_migration_name(broker->modern_groups.migration))},
         {"group.consumer.session.timeout.ms", KAFKA_CONFIG_INT,
          number(request, broker->modern_groups.session_timeout_ms)},
         {"group.coordinator.rebalance.protocols", KAFKA_CONFIG_LIST,

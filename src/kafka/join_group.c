@@ -31,7 +31,6 @@ static void joined(void *context, const struct group_result *result)
     struct kafka_request *request = context;
     const struct kafka_join_group_request *message = KAFKA_MESSAGE(request, join_group);
     struct kafka_join_group_response *answer = KAFKA_ANSWER(request, join_group);
-    const struct consumer_group *group = result->group;
     answer->error_code = kafka_request_error(request, result->status);
     /* Which it was that failed, so that it can be told from another. */
     answer->member_id = result->member_id.data != NULL ? result->member_id : message->member_id;
@@ -39,12 +38,13 @@ static void joined(void *context, const struct group_result *result)
     bool null_legal = request->header.api_version >= VERSION_NULL_PROTOCOL;
     answer->protocol_name = null_legal ? KAFKA_NULL : kafka_text("");
     if (result->status == STATUS_OK) {
-        answer->generation_id = consumer_group_generation(group);
-        answer->protocol_type = consumer_group_protocol_type(group);
-        answer->protocol_name = consumer_group_protocol(group);
-        answer->leader = result->answer->leader;
-        answer->skip_assignment = result->answer->skip_assignment;
-        if (result->answer->lists_members) list_members(request, group);
+        answer->generation_id = result->generation;
+        answer->protocol_type = result->protocol_type;
+        answer->protocol_name = result->protocol;
+        answer->leader = result->leader;
+        answer->skip_assignment = result->skip_assignment;
+        if (result->group != NULL && result->answer->lists_members)
+            list_members(request, result->group);
     }
     kafka_finish(request);
 }

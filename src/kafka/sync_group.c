@@ -11,9 +11,9 @@ static void synced(void *context, const struct group_result *result)
     answer->error_code = kafka_request_error(request, result->status);
     answer->assignment = kafka_text("");
     if (result->status == STATUS_OK) {
-        answer->protocol_type = consumer_group_protocol_type(result->group);
-        answer->protocol_name = consumer_group_protocol(result->group);
-        answer->assignment = consumer_member_view(result->group, result->answer->member).assignment;
+        answer->protocol_type = result->protocol_type;
+        answer->protocol_name = result->protocol;
+        answer->assignment = result->assignment;
     }
     kafka_finish(request);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/slice.h"
 #include "io/file_system.h"
 #include "native/password.h"
 
@@ -62,6 +63,8 @@ static void set_defaults(struct server_config *config)
     config->kafka_consumer_heartbeat_ms = 5000;
     config->kafka_consumer_session_ms = 45000;
     config->kafka_consumer_size_max = 1000;
+    snprintf(config->kafka_migration, sizeof(config->kafka_migration), "%s",
+             modern_migration_name(MODERN_MIGRATION_BIDIRECTIONAL));
     config->kafka_offset_metadata_bytes_max = 4096;
     config->kafka_offsets_retention_minutes = 10080;
     snprintf(config->role, sizeof(config->role), "leader");
@@ -121,6 +124,12 @@ static enum status check_user(struct server_config *config, struct error *error)
 
 static enum status check_groups(const struct server_config *config, struct error *error)
 {
+    enum modern_migration migration;
+    if (!modern_migration_find(slice_of_text(config->kafka_migration), &migration))
+        return error_set(error, STATUS_INVALID_CONFIG,
+                         "Server.Kafka.group.consumer.migration.policy: \"%s\" is none of "
+                         "bidirectional, upgrade, downgrade, disabled",
+                         config->kafka_migration);
     if (config->kafka_session_ms_min <= config->kafka_session_ms_max) return STATUS_OK;
     return error_set(error, STATUS_INVALID_CONFIG,
                      "Server.Kafka.group.min.session.timeout.ms: %lld is above "

@@ -47,6 +47,7 @@ struct server_config {
     int64_t kafka_consumer_heartbeat_ms, kafka_consumer_session_ms, kafka_consumer_size_max;
     int64_t kafka_offset_metadata_bytes_max, kafka_offsets_retention_minutes;
     char kafka_rack[GROUP_HOST_BYTES];
+    char kafka_migration[16];
     /* Server.Replication; AckTimeout and the rest are in `replication` */
     bool replication_enabled, failover_present, failover_enabled;
     char role[16];

@@ -133,6 +133,7 @@ static const struct key keys[] = {
         DAY * 1000),
     INT("Server.Kafka.group.consumer.max.size", kafka_consumer_size_max, 1,
         MODERN_GROUP_MEMBERS_MAX),
+    TEXT("Server.Kafka.group.consumer.migration.policy", kafka_migration),
     INT("Server.Kafka.group.max.size", kafka_group_size_max, 1, CONSUMER_GROUP_MEMBERS_MAX),
     INT("Server.Kafka.offset.metadata.max.bytes", kafka_offset_metadata_bytes_max, 0,
         OFFSET_METADATA_BYTES_LIMIT),

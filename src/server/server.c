@@ -13,6 +13,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/slice.h"
 #include "io/file_system.h"
 #include "server/metrics.h"
 #include "server/server_internal.h"
@@ -132,11 +133,15 @@ static void fill_settings(const struct server_config *config, struct broker_sett
         .initial_delay_us = config->kafka_group_delay_us,
         .members_max = (uint32_t)config->kafka_group_size_max,
     };
+    enum modern_migration migration;
+    bool known = modern_migration_find(slice_of_text(config->kafka_migration), &migration);
+    ASSERT(known); /* checked with the rest of the configuration */
     settings->modern_groups = (struct modern_group_options){
         .heartbeat_interval_ms = (int32_t)config->kafka_consumer_heartbeat_ms,
         .session_timeout_ms = (int32_t)config->kafka_consumer_session_ms,
         .size_max = (uint32_t)config->kafka_consumer_size_max,
         .assignor = ASSIGNOR_UNIFORM,
+        .migration = migration,
     };
     settings->offset_metadata_bytes_max = (uint32_t)config->kafka_offset_metadata_bytes_max;
     settings->offsets_retention_ms = config->kafka_offsets_retention_minutes * 60000;

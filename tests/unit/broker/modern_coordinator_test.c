@@ -230,7 +230,8 @@ static void removed(void *context, enum status status, const struct error *error
     *(enum status *)context = status;
 }
 
-static void a_classic_member_is_refused_while_there_are_modern_ones(void **state)
+static void
+a_classic_member_that_is_no_consumer_is_refused_while_there_are_modern_ones(void **state)
 {
     struct rig *rig = *state;
     struct call call;
@@ -294,12 +295,322 @@ static void it_is_listed_once_and_is_no_classic_group(void **state)
                      STATUS_UNKNOWN_GROUP);
 }
 
-static void a_modern_member_is_refused_while_there_are_classic_ones(void **state)
+/* ---- from one kind to the other ---- */
+
+/* A consumer of the classic protocol; one request at a time. */
+struct classic {
+    struct group_request request;
+    uint32_t calls;
+    enum status status;
+    char id[64];
+    int32_t generation;
+    size_t assignment_bytes;
+};
+
+static void classic_done(void *context, const struct group_result *result)
+{
+    struct classic *classic = context;
+    classic->calls++;
+    classic->status = result->status;
+    if (result->member_id.bytes > 0)
+        snprintf(classic->id, sizeof(classic->id), "%.*s", (int)result->member_id.bytes,
+                 (const char *)result->member_id.data);
+    classic->generation = result->generation;
+    classic->assignment_bytes = result->assignment.bytes;
+}
+
+static struct group_request *ask(struct classic *classic)
+{
+    classic->calls = 0;
+    classic->request = (struct group_request){.done = classic_done, .context = classic};
+    return &classic->request;
+}
+
+/* Topic orders, no user data, nothing owned: version 1. */
+static const uint8_t reads_orders[] = {0,   1,   0,   0,    0,    1,    0,    6, 'o', 'r', 'd',
+                                       'e', 'r', 's', 0xFF, 0xFF, 0xFF, 0xFF, 0, 0,   0,   0};
+/* Partitions 0 to 3 of orders. */
+static const uint8_t has_orders[] = {0,   1, 0, 0, 0, 1, 0, 6, 'o',  'r',  'd',  'e', 'r',
+                                     's', 0, 0, 0, 4, 0, 0, 0, 0,    0,    0,    0,   1,
+                                     0,   0, 0, 2, 0, 0, 0, 3, 0xFF, 0xFF, 0xFF, 0xFF};
+
+static void send_join(struct rig *rig, struct classic *classic)
+{
+    const struct consumer_protocol protocol = {slice_of_text("range"),
+                                               {reads_orders, sizeof(reads_orders)}};
+    struct consumer_join join = {.client_id = slice_of_text("client"),
+                                 .client_host = slice_of_text("/host"),
+                                 .member_id = slice_of_text(classic->id),
+                                 .protocol_type = slice_of_text("consumer"),
+                                 .protocols = &protocol,
+                                 .protocol_count = 1,
+                                 .session_timeout_ms = 30000,
+                                 .rebalance_timeout_ms = 30000,
+                                 .id_required = true,
+                                 .at_once = true};
+    broker_join_group(rig->broker, slice_of_text("group"), &join, ask(classic));
+    stepped_loop_settle(&rig->fake);
+}
+
+/* With the id it is given, if it has none. */
+static enum status classic_join(struct rig *rig, struct classic *classic)
+{
+    send_join(rig, classic);
+    if (classic->calls == 1 && classic->status == STATUS_MEMBER_ID_REQUIRED)
+        send_join(rig, classic);
+    assert_int_equal(classic->calls, 1);
+    return classic->status;
+}
+
+static enum status classic_sync(struct rig *rig, struct classic *classic)
+{
+    const struct consumer_assignment assignment = {slice_of_text(classic->id),
+                                                   {has_orders, sizeof(has_orders)}};
+    const struct consumer_sync sync = {.member_id = slice_of_text(classic->id),
+                                       .generation = classic->generation,
+                                       .assignments = &assignment,
+                                       .assignment_count = 1};
+    int32_t generation = classic->generation;
+    broker_sync_group(rig->broker, slice_of_text("group"), &sync, ask(classic));
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(classic->calls, 1);
+    classic->generation = generation;
+    return classic->status;
+}
+
+static enum status classic_beat(struct rig *rig, const struct classic *classic)
+{
+    const struct consumer_identity who = {.member_id = slice_of_text(classic->id),
+                                          .generation = classic->generation};
+    return broker_group_heartbeat(rig->broker, slice_of_text("group"), &who);
+}
+
+static void classic_settled(struct rig *rig, struct classic *classic)
+{
+    *classic = (struct classic){0};
+    assert_int_equal(classic_join(rig, classic), STATUS_OK);
+    assert_int_equal(classic_sync(rig, classic), STATUS_OK);
+    assert_int_equal(classic_beat(rig, classic), STATUS_OK);
+}
+
+/* A classic member that had all four partitions, and a new one that moved the group. */
+static void move(struct rig *rig, struct classic *classic)
+{
+    struct call call;
+    classic_settled(rig, classic);
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_JOIN), STATUS_OK);
+    assert_int_equal(call.request.member_epoch, 2);
+    assert_int_equal(call.partitions, 0);
+}
+
+static void note_member_type(void *context, const struct modern_group *group)
+{
+    uint32_t *classic = context;
+    for (uint32_t i = 0; i < modern_group_member_count(group); i++)
+        if (modern_group_member(group, i).settings->classic.data != NULL) ++*classic;
+}
+
+static void a_classic_group_moves_when_a_modern_member_joins(void **state)
 {
     struct rig *rig = *state;
+    struct classic classic;
     struct call call;
-    (void)join_classic(rig);
+    uint32_t count = 0;
+    move(rig, &classic);
+    assert_int_equal(broker_list_groups(rig->broker, list_one, &count), STATUS_OK);
+    assert_int_equal(count, 1);
+    count = 0;
+    assert_int_equal(
+        broker_modern_describe(rig->broker, slice_of_text("group"), note_member_type, &count),
+        STATUS_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(classic_beat(rig, &classic), STATUS_REBALANCE_IN_PROGRESS);
+    assert_int_equal(classic_join(rig, &classic), STATUS_OK);
+    assert_int_equal(classic.generation, 2);
+    assert_int_equal(classic_sync(rig, &classic), STATUS_OK);
+    assert_int_equal(classic.assignment_bytes, sizeof(has_orders) - 8);
+    assert_int_equal(classic_beat(rig, &classic), STATUS_OK);
+    assert_int_equal(beat(rig, &call, "a", 2), STATUS_OK);
+    assert_int_equal(call.partitions, 2);
+}
+
+static void who_waits_in_the_classic_group_joins_again(void **state)
+{
+    struct rig *rig = *state;
+    struct classic classic, second = {0};
+    struct call call;
+    classic_settled(rig, &classic);
+    send_join(rig, &second);
+    send_join(rig, &second);
+    assert_int_equal(second.calls, 0);
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_JOIN), STATUS_OK);
+    assert_int_equal(second.calls, 1);
+    assert_int_equal(second.status, STATUS_REBALANCE_IN_PROGRESS);
+    assert_int_equal(classic_join(rig, &second), STATUS_OK);
+    assert_int_equal(classic_sync(rig, &second), STATUS_OK);
+}
+
+static void a_join_that_would_be_refused_moves_nothing(void **state)
+{
+    struct rig *rig = *state;
+    struct classic classic;
+    struct call call;
+    classic_settled(rig, &classic);
+    rig->broker->settings.modern_groups.size_max = 1;
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_JOIN), STATUS_GROUP_FULL);
+    rig->broker->settings.modern_groups.size_max = 1000;
+    rig->broker->settings.modern_groups.migration = MODERN_MIGRATION_DOWNGRADE;
     assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_JOIN), STATUS_UNKNOWN_GROUP);
+    assert_int_equal(classic_beat(rig, &classic), STATUS_OK);
+}
+
+static void a_move_that_cannot_be_written_leaves_the_classic_group(void **state)
+{
+    struct rig *rig = *state;
+    struct classic classic;
+    struct call call;
+    classic_settled(rig, &classic);
+    rig->view.in_sync_now = 1;
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_JOIN), STATUS_NOT_ENOUGH_REPLICAS);
+    rig->view.in_sync_now = 3;
+    assert_int_equal(classic_beat(rig, &classic), STATUS_OK);
+    assert_true(group_coordinator_has_members(rig->broker, slice_of_text("group")));
+    assert_false(modern_coordinator_has_members(rig->broker, slice_of_text("group")));
+}
+
+static void after_a_move_of_unknown_outcome_the_log_decides(void **state)
+{
+    struct rig *rig = *state;
+    struct classic classic;
+    struct call call;
+    classic_settled(rig, &classic);
+    rig->hold_high_watermark = true;
+    send_heartbeat(rig, &call, "a", MODERN_EPOCH_JOIN);
+    stepped_loop_settle(&rig->fake);
+    stepped_loop_advance(&rig->fake, rig->settings.ack_timeout_us + 1);
+    assert_int_equal(call.calls, 1);
+    assert_int_not_equal(call.request.status, STATUS_OK);
+    assert_int_equal(classic_beat(rig, &classic), STATUS_NOT_READY);
+    assert_int_equal(classic_join(rig, &classic), STATUS_NOT_READY);
+    rig->hold_high_watermark = false;
+    replicate(rig);
+    classic.generation = 1;
+    assert_int_equal(classic_beat(rig, &classic), STATUS_REBALANCE_IN_PROGRESS);
+    assert_int_equal(beat(rig, &call, "a", 2), STATUS_OK);
+}
+
+static void a_classic_member_is_answered_when_what_it_wrote_is_replicated(void **state)
+{
+    struct rig *rig = *state;
+    struct classic classic;
+    move(rig, &classic);
+    rig->hold_high_watermark = true;
+    send_join(rig, &classic);
+    assert_int_equal(classic.calls, 0);
+    replicate(rig);
+    assert_int_equal(classic.calls, 1);
+    assert_int_equal(classic.status, STATUS_OK);
+    send_join(rig, &classic);
+    assert_int_equal(classic.calls, 1); /* nothing new: nothing to wait for */
+    struct classic gone = {0};
+    send_join(rig, &gone);
+    send_join(rig, &gone);
+    broker_group_cancel(rig->broker, &gone.request);
+    replicate(rig);
+    assert_int_equal(gone.calls, 0);
+}
+
+static void a_new_leadership_goes_on_in_the_middle_of_a_move(void **state)
+{
+    struct rig *rig = *state;
+    struct classic classic;
+    struct call call;
+    move(rig, &classic);
+    assert_int_equal(classic_join(rig, &classic), STATUS_OK);
+    rig_follow(rig, 2, 2);
+    assert_int_equal(classic_beat(rig, &classic), STATUS_NOT_LEADER);
+    rig_lead(rig, 3);
+    assert_int_equal(classic_sync(rig, &classic), STATUS_OK);
+    assert_int_equal(classic_beat(rig, &classic), STATUS_OK);
+    assert_int_equal(beat(rig, &call, "a", 2), STATUS_OK);
+    assert_int_equal(call.partitions, 2);
+}
+
+static void the_last_modern_member_leaves_a_classic_group_behind(void **state)
+{
+    struct rig *rig = *state;
+    struct classic classic;
+    struct call call;
+    move(rig, &classic);
+    assert_int_equal(classic_join(rig, &classic), STATUS_OK);
+    assert_int_equal(classic_sync(rig, &classic), STATUS_OK);
+    rig->hold_high_watermark = true;
+    send_heartbeat(rig, &call, "a", MODERN_EPOCH_LEAVE);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(call.calls, 0);
+    assert_int_equal(classic_beat(rig, &classic), STATUS_NOT_READY); /* "go on" */
+    rig->hold_high_watermark = false;
+    replicate(rig);
+    assert_int_equal(call.calls, 1);
+    assert_int_equal(call.request.status, STATUS_OK);
+    assert_int_equal(broker_modern_describe(rig->broker, slice_of_text("group"), described, NULL),
+                     STATUS_UNKNOWN_GROUP);
+    assert_int_equal(classic_beat(rig, &classic), STATUS_REBALANCE_IN_PROGRESS);
+    assert_int_equal(classic_join(rig, &classic), STATUS_OK);
+    assert_int_equal(classic.generation, 3);
+    assert_int_equal(classic_sync(rig, &classic), STATUS_OK);
+    assert_int_equal(classic.assignment_bytes, sizeof(has_orders));
+}
+
+/* The group begins anew all the same: what the last one had would be nobody's for good. */
+static void a_classic_group_again_begins_anew_with_another_leader_too(void **state)
+{
+    struct rig *rig = *state;
+    struct classic classic;
+    struct call call;
+    move(rig, &classic);
+    assert_int_equal(classic_join(rig, &classic), STATUS_OK);
+    assert_int_equal(classic_sync(rig, &classic), STATUS_OK);
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_LEAVE), STATUS_OK);
+    rig_follow(rig, 2, 2);
+    rig_lead(rig, 3);
+    assert_int_equal(classic_beat(rig, &classic), STATUS_REBALANCE_IN_PROGRESS);
+    assert_int_equal(classic_join(rig, &classic), STATUS_OK);
+    assert_int_equal(classic.generation, 3);
+}
+
+static void a_move_back_that_cannot_be_written_leaves_the_group_as_it_was(void **state)
+{
+    struct rig *rig = *state;
+    struct classic classic;
+    struct call call;
+    move(rig, &classic);
+    rig->view.in_sync_now = 1;
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_LEAVE), STATUS_NOT_ENOUGH_REPLICAS);
+    rig->view.in_sync_now = 3;
+    assert_int_equal(beat(rig, &call, "a", 2), STATUS_OK);
+    assert_int_equal(classic_beat(rig, &classic), STATUS_REBALANCE_IN_PROGRESS);
+    assert_true(modern_coordinator_has_members(rig->broker, slice_of_text("group")));
+}
+
+static void a_group_stays_as_it_is_if_it_may_not_move_back(void **state)
+{
+    struct rig *rig = *state;
+    struct classic classic;
+    struct call call;
+    move(rig, &classic);
+    rig->broker->settings.modern_groups.migration = MODERN_MIGRATION_UPGRADE;
+    assert_int_equal(beat(rig, &call, "a", MODERN_EPOCH_LEAVE), STATUS_OK);
+    assert_int_equal(classic_beat(rig, &classic), STATUS_REBALANCE_IN_PROGRESS);
+    assert_int_equal(classic_join(rig, &classic), STATUS_OK);
+    assert_int_equal(classic_sync(rig, &classic), STATUS_OK);
+    assert_int_equal(classic.assignment_bytes, sizeof(has_orders));
+    assert_true(modern_coordinator_has_members(rig->broker, slice_of_text("group")));
+    assert_int_equal(broker_leave_group(rig->broker, slice_of_text("group"),
+                                        slice_of_text(classic.id), (struct slice){0}),
+                     STATUS_OK);
+    stepped_loop_settle(&rig->fake);
+    assert_false(modern_coordinator_has_members(rig->broker, slice_of_text("group")));
 }
 
 static void a_member_that_would_bring_more_is_refused_when_memory_is_full(void **state)
@@ -384,11 +695,21 @@ int main(void)
         TEST(a_new_leadership_goes_on_with_the_group),
         TEST(heartbeats_that_wait_are_answered_when_the_leadership_ends),
         TEST(who_is_not_heard_of_for_a_session_is_taken_out),
-        TEST(a_classic_member_is_refused_while_there_are_modern_ones),
+        TEST(a_classic_member_that_is_no_consumer_is_refused_while_there_are_modern_ones),
         TEST(a_classic_member_is_refused_where_nobody_leads),
         TEST(a_group_without_members_can_be_deleted),
         TEST(it_is_listed_once_and_is_no_classic_group),
-        TEST(a_modern_member_is_refused_while_there_are_classic_ones),
+        TEST(a_classic_group_moves_when_a_modern_member_joins),
+        TEST(who_waits_in_the_classic_group_joins_again),
+        TEST(a_join_that_would_be_refused_moves_nothing),
+        TEST(a_move_that_cannot_be_written_leaves_the_classic_group),
+        TEST(after_a_move_of_unknown_outcome_the_log_decides),
+        TEST(a_classic_member_is_answered_when_what_it_wrote_is_replicated),
+        TEST(a_new_leadership_goes_on_in_the_middle_of_a_move),
+        TEST(the_last_modern_member_leaves_a_classic_group_behind),
+        TEST(a_classic_group_again_begins_anew_with_another_leader_too),
+        TEST(a_move_back_that_cannot_be_written_leaves_the_group_as_it_was),
+        TEST(a_group_stays_as_it_is_if_it_may_not_move_back),
         TEST(a_member_that_would_bring_more_is_refused_when_memory_is_full),
         TEST(a_member_commits_at_its_epoch),
     };

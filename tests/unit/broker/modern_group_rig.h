@@ -48,6 +48,15 @@ static bool rig_find_topic(void *context, struct slice name, struct group_topic 
     return false;
 }
 
+static bool rig_find_topic_uid(void *context, const struct uuid *uid, struct group_topic *out)
+{
+    const struct rig *rig = context;
+    for (uint32_t i = 0; i < rig->topic_count; i++)
+        if (uuid_equal(&rig->topic[i].uid, uid))
+            return rig_find_topic(context, slice_of_text(rig->topic[i].name), out);
+    return false;
+}
+
 static void rig_each_topic(void *context, group_topic_fn each, void *each_context)
 {
     const struct rig *rig = context;
@@ -64,8 +73,10 @@ static void rig_init(struct rig *rig)
     rig->group = modern_group_new(slice_of_text("g"));
     rig->table = modern_group_table_new();
     modern_group_options_default(&rig->options);
-    rig->topics =
-        (struct group_topics){.find = rig_find_topic, .each = rig_each_topic, .context = rig};
+    rig->topics = (struct group_topics){.find = rig_find_topic,
+                                        .find_uid = rig_find_topic_uid,
+                                        .each = rig_each_topic,
+                                        .context = rig};
 }
 
 static void rig_deinit(struct rig *rig)

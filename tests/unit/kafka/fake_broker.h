@@ -698,8 +698,16 @@ static void fake_act(struct group_actions *actions)
         struct group_request *request = CONTAINER_OF(given->waiter, struct group_request, waiter);
         struct group_result result = {.status = given->status, .answer = given};
         if (given->status == STATUS_OK) {
+            const struct consumer_member_view view =
+                consumer_member_view(fake.group, given->member);
             result.group = fake.group;
-            result.member_id = consumer_member_view(fake.group, given->member).id;
+            result.member_id = view.id;
+            result.generation = consumer_group_generation(fake.group);
+            result.protocol_type = consumer_group_protocol_type(fake.group);
+            result.protocol = consumer_group_protocol(fake.group);
+            result.leader = given->leader;
+            result.skip_assignment = given->skip_assignment;
+            result.assignment = view.assignment;
         }
         if (given->status == STATUS_MEMBER_ID_REQUIRED) result.member_id = kafka_text("given-id");
         request->done(request->context, &result);
