@@ -1,10 +1,10 @@
 """group_member.py: members of a consumer group, as a program of its own, so that it can be killed.
 
-    group_member.py librdkafka|kafka-python BOOTSTRAP GROUP TOPIC COUNT NAME
+    group_member.py librdkafka|librdkafka-cooperative|kafka-python BOOTSTRAP GROUP TOPIC COUNT NAME
 
 Runs COUNT members, named NAME-0 …, until its input ends; then they leave. Each prints JSON lines with the
 monotonic clock: {"t", "member", "event": "assigned"|"revoked"|"lost", "partitions"}, {"event": "read",
-"partition", "offset"} for the newest record of each partition of a poll, {"event": "committed", "offsets"},
+"partition", "first", "offset"} for the first and the last record of each partition of a poll, {"event": "committed", "offsets"},
 {"event": "failed", "why"}.
 """
 import json
@@ -22,26 +22,44 @@ def say(member, event, **fields):
         print(json.dumps({"t": time.monotonic(), "member": member, "event": event, **fields}), flush=True)
 
 
-def run_librdkafka(bootstrap, group, topic, member, stopping):
+def run_librdkafka(bootstrap, group, topic, member, stopping, assignors="range,roundrobin"):
     from confluent_kafka import Consumer, KafkaException
     from history import FAST
 
     consumer = Consumer({
         "bootstrap.servers": bootstrap, "group.id": group, "client.id": member, "auto.offset.reset": "earliest",
-        "enable.auto.commit": False, "session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 1000, **FAST})
+        "enable.auto.commit": False, "session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 1000,
+        "partition.assignment.strategy": assignors, **FAST})
+
+    first, newest = {}, {}
+
+    def tell_read():
+        for partition, offset in newest.items():
+            say(member, "read", partition=partition, first=first[partition], offset=offset)
+        first.clear()
+        newest.clear()
 
     def told(event):
-        return lambda _, partitions: say(member, event, partitions=[p.partition for p in partitions])
+        def callback(_, partitions):
+            tell_read()  # what it has read so far was its own
+            say(member, event, partitions=[p.partition for p in partitions])
+        return callback
+
+    def read():
+        """One by one: of what it takes at once librdkafka drops some when partitions are revoked meanwhile."""
+        for number in range(500):
+            message = consumer.poll(0.1 if number == 0 else 0)
+            if message is None:
+                break
+            if message.error() is None:
+                first.setdefault(message.partition(), message.offset())
+                newest[message.partition()] = message.offset()
+        tell_read()
 
     consumer.subscribe([topic], on_assign=told("assigned"), on_revoke=told("revoked"), on_lost=told("lost"))
     due = time.monotonic()
     while not stopping.is_set():
-        newest = {}
-        for message in consumer.consume(500, 0.1):
-            if message.error() is None:
-                newest[message.partition()] = message.offset()
-        for partition, offset in newest.items():
-            say(member, "read", partition=partition, offset=offset)
+        read()
         if time.monotonic() < due:
             continue
         due = time.monotonic() + COMMIT_S
@@ -53,6 +71,10 @@ def run_librdkafka(bootstrap, group, topic, member, stopping):
             if why.args[0].name() not in ("_NO_OFFSET",):
                 say(member, "failed", why=str(why))
     consumer.close()
+
+
+def run_cooperative(*arguments):
+    run_librdkafka(*arguments, assignors="cooperative-sticky")
 
 
 def run_kafka_python(bootstrap, group, topic, member, stopping):
@@ -74,7 +96,7 @@ def run_kafka_python(bootstrap, group, topic, member, stopping):
     due = time.monotonic()
     while not stopping.is_set():
         for partition, records in consumer.poll(100, 500).items():
-            say(member, "read", partition=partition.partition, offset=records[-1].offset)
+            say(member, "read", partition=partition.partition, first=records[0].offset, offset=records[-1].offset)
         if time.monotonic() < due:
             continue
         due = time.monotonic() + COMMIT_S
@@ -84,10 +106,12 @@ def run_kafka_python(bootstrap, group, topic, member, stopping):
             say(member, "committed", offsets=offsets)
         except KafkaError as why:
             say(member, "failed", why=repr(why))
+    # It does not tell of what it gives up by leaving.
+    say(member, "revoked", partitions=[p.partition for p in consumer.assignment()])
     consumer.close(autocommit=False)
 
 
-RUNNERS = {"librdkafka": run_librdkafka, "kafka-python": run_kafka_python}
+RUNNERS = {"librdkafka": run_librdkafka, "librdkafka-cooperative": run_cooperative, "kafka-python": run_kafka_python}
 
 
 def main():
