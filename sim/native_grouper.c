@@ -221,7 +221,7 @@ static struct link *open_link(const struct sharer_call *call)
 {
     struct sim_native_grouper *grouper = call->sharer->grouper;
     struct link *link = sim_alloc(sizeof(*link));
-    const struct group_session_handlers handlers = {session_changed, link};
+    const struct group_session_handlers handlers = {.changed = session_changed, .context = link};
     link->number = call->link;
     link->node = call->base.node;
     link->resource.release = link_release;

@@ -47,6 +47,7 @@ struct group_session {
     struct assignment_plan plan; /* of the leader, until it is sent */
     int32_t generation;
     struct buffer assignment; /* while SETTLED */
+    bool yielding;            /* STEP_JOIN waits for the client */
     enum status outcome;      /* for STEP_TELL */
     group_session_fn joined;  /* NULL: no join of the client's is open */
     void *joined_context;
@@ -87,6 +88,14 @@ static void turn_in(struct group_session *session, enum session_step step, int64
     deadlines_remove(deadlines, &session->turn);
     deadlines_add(deadlines, &session->turn, loop_now_us(session->broker->loop) + delay_us,
                   take_turn);
+}
+
+/* Of a settled one. */
+static void join_anew(struct group_session *session)
+{
+    const struct group_session_handlers *handlers = &session->handlers;
+    session->yielding = handlers->holds != NULL && handlers->holds(handlers->context);
+    turn_in(session, STEP_JOIN, session->yielding ? GROUP_SESSION_YIELD_US : 0);
 }
 
 static uint32_t partitions_of(void *context, struct slice topic)
@@ -148,7 +157,7 @@ void group_sessions_rebalancing(struct broker *broker, struct slice group)
     DL_FOREACH(listed->sessions, session)
     {
         if (session->state != SESSION_SETTLED || session->step == STEP_JOIN) continue;
-        turn_in(session, STEP_JOIN, 0);
+        join_anew(session);
     }
 }
 
@@ -161,6 +170,7 @@ static void let_go(struct group_session *session)
     assignment_plan_deinit(&session->plan);
     buffer_clear(&session->assignment);
     session->generation = -1;
+    session->yielding = false;
 }
 
 /* Tells the client whose join is open, or whoever listens. Last in its caller. */
@@ -487,12 +497,16 @@ enum status group_session_heartbeat(struct group_session *session)
     if (!group_session_is_settled(session)) return STATUS_OK;
     const struct consumer_identity who = group_session_identity(session);
     enum status status = broker_group_heartbeat(session->broker, session->group, &who);
-    if (status == STATUS_REBALANCE_IN_PROGRESS || status == STATUS_ILLEGAL_GENERATION) {
+    if (status == STATUS_REBALANCE_IN_PROGRESS) {
+        join_anew(session);
+        return STATUS_OK;
+    }
+    if (status == STATUS_ILLEGAL_GENERATION) {
         turn_in(session, STEP_JOIN, 0);
         return STATUS_OK;
     }
     if (status == STATUS_UNKNOWN_MEMBER) become_out(session);
-    if (status == STATUS_OK && is_outdated(session)) turn_in(session, STEP_JOIN, 0);
+    if (status == STATUS_OK && is_outdated(session)) join_anew(session);
     return status;
 }
 
@@ -505,6 +519,13 @@ enum status group_session_leave(struct group_session *session)
     return broker_leave_group(session->broker, session->group, session->id, (struct slice){0});
 }
 
+void group_session_yield(struct group_session *session)
+{
+    if (!session->yielding) return;
+    session->yielding = false;
+    turn_in(session, STEP_JOIN, 0);
+}
+
 bool group_session_is_member(const struct group_session *session)
 {
     return session->listed != NULL;
@@ -513,6 +534,11 @@ bool group_session_is_member(const struct group_session *session)
 bool group_session_is_settled(const struct group_session *session)
 {
     return session->state == SESSION_SETTLED && session->step != STEP_JOIN;
+}
+
+bool group_session_is_yielding(const struct group_session *session)
+{
+    return session->yielding;
 }
 
 struct slice group_session_group(const struct group_session *session)

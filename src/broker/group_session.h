@@ -9,6 +9,8 @@
  * its client learns of later ones when it wants.
  *
  * States: OUT -> JOINING -> SYNCING -> SETTLED -> (the group begins anew) JOINING …; any -> OUT.
+ * Before it joins anew a SETTLED one may be YIELDING for a while: its client still holds what it
+ * was given, and its commits still count; it is given nothing more.
  * A member that comes back with its id and its topics while its session still runs takes its place
  * again without the group beginning anew: after a failover, too. Thread: event loop. */
 #ifndef MOONMQ_BROKER_GROUP_SESSION_H
@@ -21,7 +23,9 @@
 #define GROUP_SESSION_TIMEOUT_MS 30000
 /* How long a group that begins anew waits for members that have no connection (any more). */
 #define GROUP_SESSION_REBALANCE_MS 5000
-#define GROUP_SESSION_TOPICS_MAX   256
+/* How long a group that begins anew waits for what a client holds. */
+#define GROUP_SESSION_YIELD_US   2000000
+#define GROUP_SESSION_TOPICS_MAX 256
 /* Groups with sessions; beyond: STATUS_LIMIT. */
 #define GROUP_SESSION_GROUPS_MAX 1024
 
@@ -32,6 +36,9 @@ struct group_session_handlers {
      * which). From the loop, never nested. */
     void (*changed)(void *context);
     void *context;
+    /* The group begins anew: does its client hold records that it has not committed? NULL: never.
+     */
+    bool (*holds)(void *context);
 };
 
 /* `group` is copied. */
@@ -56,17 +63,22 @@ enum status group_session_heartbeat(struct group_session *session);
 /* UNKNOWN_MEMBER: it is none. */
 enum status group_session_leave(struct group_session *session);
 
+/* The client holds nothing any more: a session that is yielding joins, in its next turn. */
+void group_session_yield(struct group_session *session);
+
 bool group_session_is_member(const struct group_session *session);
 /* Its assignment is in force. */
 bool group_session_is_settled(const struct group_session *session);
+bool group_session_is_yielding(const struct group_session *session);
 struct slice group_session_group(const struct group_session *session);
 /* Empty: it never was a member. */
 struct slice group_session_member_id(const struct group_session *session);
 /* While settled; -1 otherwise. */
 int32_t group_session_generation(const struct group_session *session);
-/* For commits: who asks. */
+/* For commits: who asks. While settled or yielding. */
 struct consumer_identity group_session_identity(const struct group_session *session);
-/* While settled: the partitions, topics ascending; else empty. Borrowed until the next event. */
+/* While settled or yielding: the partitions, topics ascending; else empty. Borrowed until the next
+ * event. */
 struct slice group_session_assignment(const struct group_session *session);
 bool group_session_owns(const struct group_session *session, struct slice topic, int32_t partition);
 

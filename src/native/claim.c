@@ -53,14 +53,14 @@ static void ask(void *context)
     struct group_session *session = claim->member->session;
     if (!native_membership_admit(claim->member, request)) return;
     int64_t left_us = claim->until_us - loop_now_us(request->native->loop);
-    if (group_session_is_settled(session)) {
-        if (group_session_owns(session, wire_text(claim->topic), claim->partition)) {
-            claim->granted(claim->context);
-        } else {
-            native_fail(request, WIRE_CODE_BAD_PROTOCOL,
-                        "partition %d of %s is another member's now", claim->partition + 1,
-                        claim->topic);
-        }
+    bool settled = group_session_is_settled(session);
+    /* A group that begins anew waits for what its members still commit. */
+    if ((settled || group_session_is_yielding(session)) &&
+        group_session_owns(session, wire_text(claim->topic), claim->partition)) {
+        claim->granted(claim->context);
+    } else if (settled) {
+        native_fail(request, WIRE_CODE_BAD_PROTOCOL, "partition %d of %s is another member's now",
+                    claim->partition + 1, claim->topic);
     } else if (left_us <= 0) {
         native_fail_status(request, STATUS_REBALANCE_IN_PROGRESS, NULL);
     } else {
@@ -90,7 +90,7 @@ void native_claim_sign(const struct native_claim *claim, struct offsets_request 
     offsets->timeout_us = broker_settings_of(native_broker(claim->request))->ack_timeout_us;
     if (claim->member == NULL) return;
     offsets->member_id = group_session_member_id(claim->member->session);
-    offsets->generation = group_session_generation(claim->member->session);
+    offsets->generation = group_session_identity(claim->member->session).generation;
 }
 
 struct session_cursor *native_claim_cursor(const struct native_claim *claim,

@@ -47,6 +47,7 @@ static void committed(void *context, struct offsets_request *offsets)
         native_fail_status(work->request, status, &offsets->error);
     } else {
         move_session(work);
+        if (work->claim.member != NULL) native_membership_committed(work->claim.member);
         native_answer_ok(work->request);
     }
 }

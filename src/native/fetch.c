@@ -6,9 +6,10 @@
  *   3. the partitions are read, waiting for a first record if asked to;
  *   4. the answer goes out, and the cursors move.
  * A member of the group (JOIN_GROUP) reads what it is assigned, and waits while it has nothing;
- * when its assignment changes under way, it begins again. With explicit positions only the third
- * and fourth step, and no cursors: nothing is remembered. Only the named topic is read (F11),
- * within limits of records and bytes (F17).                 */
+ * when its assignment changes under way, it begins again. When the group begins anew, the first
+ * step is done at once, while the partitions are still the member's. With explicit positions only
+ * the third and fourth step, and no cursors: nothing is remembered. Only the named topic is read
+ * (F11), within limits of records and bytes (F17).                 */
 #include "broker/fetch.h"
 
 #include <stdlib.h>
@@ -418,15 +419,20 @@ static void committed(void *context, struct offsets_request *offsets)
     load_cursors(work);
 }
 
+static void add_delivered(struct fetch_work *work, const struct session_topic *cursors)
+{
+    for (uint32_t i = 0; i < cursors->cursor_count; i++) {
+        if (cursors->cursors[i].dirty) add_offset(work, i, cursors->cursors[i].next);
+    }
+}
+
 static void commit_delivered(struct fetch_work *work, struct session_topic *cursors)
 {
     if (!make_offsets(work, cursors->cursor_count, committed)) {
         fail_no_memory(work->request);
         return;
     }
-    for (uint32_t i = 0; i < cursors->cursor_count; i++) {
-        if (cursors->cursors[i].dirty) add_offset(work, i, cursors->cursors[i].next);
-    }
+    add_delivered(work, cursors);
     if (work->offsets.offset_count == 0) {
         load_cursors(work);
     } else {
@@ -445,6 +451,46 @@ static void member_woken(void *context)
     } else {
         read_as_member(work);
     }
+}
+
+/* Whether it was committed or cannot be: the group need not wait for it any longer. */
+static void yielded(void *context, struct offsets_request *offsets)
+{
+    struct fetch_work *work = context;
+    if (!native_request_wanted(work->request)) {
+        native_finish(work->request);
+        return;
+    }
+    struct topic *topic = find_again(work);
+    if (topic == NULL) return;
+    struct session_topic *cursors = session_topic_of(work, topic);
+    enum status status = offsets->status;
+    for (uint32_t i = 0; i < offsets->offset_count; i++) {
+        if (status == STATUS_OK) status = work->committed[i].status;
+        if (work->committed[i].status == STATUS_OK && offsets->status == STATUS_OK) {
+            cursors->cursors[work->committed[i].partition].dirty = false;
+        }
+    }
+    if (status == STATUS_OK) {
+        native_membership_committed(work->member);
+    } else {
+        group_session_yield(work->member->session);
+    }
+    read_as_member(work);
+}
+
+/* False: there is nothing to commit. */
+static bool commit_and_yield(struct fetch_work *work, struct session_topic *cursors)
+{
+    work->generation = group_session_identity(work->member->session).generation;
+    if (!make_offsets(work, cursors->cursor_count, yielded)) {
+        fail_no_memory(work->request);
+        return true;
+    }
+    add_delivered(work, cursors);
+    if (work->offsets.offset_count == 0) return false;
+    broker_commit_offsets(native_broker(work->request), &work->offsets);
+    return true;
 }
 
 static bool owns_some(const struct session_topic *cursors)
@@ -469,6 +515,7 @@ static void read_as_member(struct fetch_work *work)
             return;
         }
     }
+    if (group_session_is_yielding(member->session) && commit_and_yield(work, cursors)) return;
     if (left_us <= 0) {
         native_answer_ok(work->request);
         return;

@@ -57,13 +57,34 @@ static void changed(void *context)
     wake(membership);
 }
 
+/* ---- what the client holds ---- */
+
+/* Delivered and not committed: the client may be at it. What is pushed is committed as the client
+ * shows that it has it, and nobody waits for that. */
+static bool holds(void *context)
+{
+    const struct native_membership *membership = context;
+    const struct native_session *reading = membership->connection->session;
+    if (reading == NULL || reading->pushed) return false;
+    for (const struct session_topic *topic = reading->topics; topic != NULL; topic = topic->next) {
+        for (uint32_t i = 0; i < topic->cursor_count; i++)
+            if (topic->cursors[i].owned && topic->cursors[i].dirty) return true;
+    }
+    return false;
+}
+
+void native_membership_committed(struct native_membership *membership)
+{
+    if (!holds(membership)) group_session_yield(membership->session);
+}
+
 /* ---- birth and death ---- */
 
 static struct native_membership *membership_new(struct native_connection *connection,
                                                 struct slice group)
 {
     struct native_membership *membership = memory_new(sizeof(*membership));
-    const struct group_session_handlers handlers = {changed, membership};
+    const struct group_session_handlers handlers = {changed, membership, holds};
     membership->connection = connection;
     membership->session = group_session_new(connection->native->broker, group, &handlers);
     membership->told_generation = membership->cursors_generation = -1;

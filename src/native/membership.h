@@ -35,6 +35,9 @@ bool native_membership_admit(struct native_membership *membership, struct native
 void native_membership_wait(struct native_membership *membership, int64_t timeout_us,
                             membership_fn waiter, void *context);
 void native_membership_stop_waiting(struct native_membership *membership);
+/* Something that the client had was committed. If that was all, and the group waits for it, the
+ * group goes on. */
+void native_membership_committed(struct native_membership *membership);
 /* Brings the cursors of what is read into line with the assignment: what was taken away is
  * forgotten. */
 void native_membership_align(struct native_membership *membership);

@@ -9,6 +9,7 @@ struct member {
     struct group_session *session;
     uint32_t answers, changes;
     enum status status;
+    bool holds;
 };
 
 static int setup(void **state)
@@ -43,9 +44,14 @@ static void changed(void *context)
     ((struct member *)context)->changes++;
 }
 
+static bool holds(void *context)
+{
+    return ((struct member *)context)->holds;
+}
+
 static void ask_join(struct rig *rig, struct member *member, const char *id)
 {
-    const struct group_session_handlers handlers = {changed, member};
+    const struct group_session_handlers handlers = {changed, member, holds};
     const struct slice topic = rig_text("orders");
     *member =
         (struct member){.session = group_session_new(rig->broker, rig_text("group"), &handlers)};
@@ -102,6 +108,49 @@ static void join_is_answered_at_once_and_without_delay_for_others(void **state)
     assert_int_equal(partitions_of(&member), 4);
     assert_true(group_session_member_id(member.session).bytes > 0);
     group_session_free(member.session);
+}
+
+static void a_group_that_begins_anew_waits_for_what_a_member_holds(void **state)
+{
+    struct rig *rig = *state;
+    struct member a, b;
+    join(rig, &a, "a");
+    int32_t generation = group_session_generation(a.session);
+    a.holds = true;
+    ask_join(rig, &b, "b");
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(b.answers, 0);
+    assert_true(group_session_is_yielding(a.session));
+    assert_int_equal(partitions_of(&a), -1);
+    /* Its commits count until then. */
+    assert_true(group_session_owns(a.session, rig_text("orders"), 3));
+    assert_int_equal(group_session_identity(a.session).generation, generation);
+    group_session_yield(a.session);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(b.answers, 1);
+    assert_int_equal(partitions_of(&a), 2);
+    group_session_free(a.session);
+    group_session_free(b.session);
+}
+
+static void a_member_that_keeps_what_it_holds_delays_the_others_for_a_moment(void **state)
+{
+    struct rig *rig = *state;
+    struct member a, b;
+    join(rig, &a, "a");
+    a.holds = true;
+    ask_join(rig, &b, "b");
+    stepped_loop_settle(&rig->fake);
+    stepped_loop_advance(&rig->fake, GROUP_SESSION_YIELD_US - 1);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(b.answers, 0);
+    stepped_loop_advance(&rig->fake, 1);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(b.answers, 1);
+    assert_int_equal(partitions_of(&a), 2);
+    assert_false(group_session_is_yielding(a.session));
+    group_session_free(a.session);
+    group_session_free(b.session);
 }
 
 static void assignment_is_in_force_when_it_is_replicated(void **state)
@@ -205,6 +254,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(join_is_answered_at_once_and_without_delay_for_others),
+        TEST(a_group_that_begins_anew_waits_for_what_a_member_holds),
+        TEST(a_member_that_keeps_what_it_holds_delays_the_others_for_a_moment),
         TEST(assignment_is_in_force_when_it_is_replicated),
         TEST(member_that_is_silent_is_put_out),
         TEST(members_that_come_back_after_a_failover_begin_no_generation),

@@ -297,6 +297,54 @@ static void member_reads_and_commits_only_what_it_is_assigned(void **state)
     client_free(&b);
 }
 
+/* The partition moves when its owner has said that it is done with what it had. */
+static void what_a_member_has_is_committed_before_its_partition_moves(void **state)
+{
+    (void)state;
+    struct client a, b;
+    open_client(&a);
+    open_client(&b);
+    client_create_topic(&a, "t", 2);
+    produce_into(&a, 0, "zero");
+    produce_into(&a, 1, "one");
+    expect_assignment(&a, ask_join_as(&a, "g", "a", "t", 0), "t:1,2");
+    ask_fetch(&a, "t", "g", 0);
+    struct wire_frame frame = client_frame(&a);
+    assert_int_equal(frame.opcode, WIRE_RECORD_BATCH);
+    client_frame(&a);
+    uint64_t number = ask_join_as(&b, "g", "b", "t", 0);
+    for (int i = 0; i < 20; i++)
+        event_base_loop(loop_event_base(front.loop), EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    client_expect(&a, ask_commit(&a, "t", 0, 1), WIRE_OK);
+    ask_fetch(&a, "t", "g", 0);
+    expect_values(&a, "");
+    expect_assignment(&b, number, "t:2");
+    ask_fetch(&b, "t", "g", 0);
+    expect_values(&b, "");
+    client_free(&a);
+    client_free(&b);
+}
+
+static void a_member_that_does_not_come_back_delays_a_move_for_a_moment(void **state)
+{
+    (void)state;
+    struct client a, b;
+    open_client(&a);
+    open_client(&b);
+    client_create_topic(&a, "t", 2);
+    produce_into(&a, 1, "one");
+    expect_assignment(&a, ask_join_as(&a, "g", "a", "t", WIRE_JOIN_FOLLOW), "t:1,2");
+    ask_fetch(&a, "t", "g", 0);
+    expect_values(&a, "one");
+    expect_assignment(&b, ask_join_as(&b, "g", "b", "t", 0), "t:2");
+    ask_fetch(&b, "t", "g", 0);
+    expect_values(&b, "one");
+    follow(&a, "g", "t:1");
+    client_expect_error(&a, ask_commit(&a, "t", 1, 1), WIRE_CODE_BAD_PROTOCOL);
+    client_free(&a);
+    client_free(&b);
+}
+
 static void waiting_fetch_sees_what_a_member_that_left_had(void **state)
 {
     (void)state;
@@ -574,6 +622,8 @@ int main(void)
         TEST(reader_of_one_group_does_not_join_another),
         TEST(id_belongs_to_who_joined_with_it_last),
         TEST(member_reads_and_commits_only_what_it_is_assigned),
+        TEST(what_a_member_has_is_committed_before_its_partition_moves),
+        TEST(a_member_that_does_not_come_back_delays_a_move_for_a_moment),
         TEST(waiting_fetch_sees_what_a_member_that_left_had),
         TEST(member_with_nothing_waits_until_it_has_something),
         TEST(who_did_not_join_commits_nothing_for_a_group_with_members),
