@@ -96,6 +96,11 @@ struct moonmq_error {
     char text[512]; /* one sentence; always terminated */
 };
 
+enum moonmq_mechanism {
+    MOONMQ_MECHANISM_PLAIN = 0,        /* the password goes to the broker */
+    MOONMQ_MECHANISM_SCRAM_SHA_256 = 1 /* it does not, and the broker has to know it, too */
+};
+
 enum moonmq_compression {
     MOONMQ_COMPRESSION_NONE = 0,
     MOONMQ_COMPRESSION_GZIP = 1,
@@ -109,6 +114,7 @@ struct moonmq_options {
     size_t host_count;
     const char *user; /* NULL: send no credentials (an open broker) */
     const char *password;
+    int mechanism;           /* enum moonmq_mechanism */
     const char *client_name; /* shown in the broker's logs; NULL: none */
     const char *client_version;
     int connect_timeout_ms; /* TCP and handshake, each host */

@@ -11,7 +11,7 @@ formatter=$(command -v clang-format-14 || command -v clang-format) || {
 if [ $# -gt 0 ]; then
     files=("$@")
 else
-    mapfile -t files < <(find src sim tests include bench -name '*.[ch]')
+    mapfile -t files < <(find src sim tests include bench bindings examples -name '*.[ch]')
 fi
 bad=$(for file in "${files[@]}"; do [ -e "$file" ] && echo "$file"; done |
     xargs -r -P "$(nproc)" -I{} sh -c '"$1" --dry-run -Werror "$2" >/dev/null 2>&1 || echo "$2"' \

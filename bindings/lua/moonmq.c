@@ -7,6 +7,7 @@
  * Builds with Lua 5.1 to 5.4 and LuaJIT. Source: native-protocol.md 5. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -167,11 +168,20 @@ static void read_hosts(lua_State *L, struct moonmq_options *options)
     }
 }
 
-/* What a broker without TLS and SCRAM cannot give is refused, lest a password go out in plain. */
+/* False: unknown. */
+static bool read_mechanism(lua_State *L, int *mechanism)
+{
+    const char *name = option_text(L, "mechanism", "plain");
+    bool scram = strcasecmp(name, "scram") == 0 || strcasecmp(name, "scram-sha-256") == 0;
+    *mechanism = scram ? MOONMQ_MECHANISM_SCRAM_SHA_256 : MOONMQ_MECHANISM_PLAIN;
+    return scram || strcasecmp(name, "plain") == 0;
+}
+
+/* What there is not is refused, lest something go out in plain that should not. */
 static const char *unsupported_option(lua_State *L)
 {
-    const char *mechanism = option_text(L, "mechanism", "plain");
-    if (strcmp(mechanism, "plain") != 0) return "mechanism: only \"plain\" is supported";
+    int mechanism;
+    if (!read_mechanism(L, &mechanism)) return "mechanism: \"plain\" or \"scram\"";
     if (option_boolean(L, "tls")) return "tls is not supported";
     if (option_boolean(L, "reactor")) return "reactor is not supported: calls block";
     return NULL;
@@ -182,6 +192,7 @@ static void read_options(lua_State *L, struct moonmq_options *options, struct lu
     read_hosts(L, options);
     options->user = option_text(L, "username", NULL);
     options->password = option_text(L, "password", "");
+    (void)read_mechanism(L, &options->mechanism);
     options->client_name = option_text(L, "client_name", NULL);
     options->client_version = option_text(L, "client_version", "0.0.0");
     options->producer_name = option_text(L, "producer_name", NULL);

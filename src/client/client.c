@@ -81,6 +81,7 @@ static int check_numbers(const struct moonmq_options *options, struct moonmq_err
         {"window_batches_max", options->window_batches_max, 1, 1024},
         {"queue_bytes_max", options->queue_bytes_max, 1, INT64_C(1) << 40},
         {"linger_ms", options->linger_ms, 0, INT32_MAX},
+        {"mechanism", options->mechanism, MOONMQ_MECHANISM_PLAIN, MOONMQ_MECHANISM_SCRAM_SHA_256},
         {"compression", options->compression, MOONMQ_COMPRESSION_NONE, MOONMQ_COMPRESSION_SNAPPY},
     };
     for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
@@ -106,6 +107,7 @@ int moonmq_client_new(const struct moonmq_options *options, struct moonmq_client
     client->reconnect_us_max = (int64_t)options->reconnect_ms_max * 1000;
     client->any_replica = options->any_replica;
     client->codec = (uint8_t)options->compression;
+    client->mechanism = options->mechanism;
     client->identity.wanted = options->idempotent || options->producer_name != NULL;
     struct random random;
     random_seed_from_system(&random);

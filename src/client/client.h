@@ -1,7 +1,7 @@
 /* client.h: what one libmoonmq client is made of; the public contract is include/moonmq.h.
  *
  *   client.c    options, birth and death, frames by correlation id
- *   leader.c    finding the leader, handshake
+ *   leader.c    finding the leader, handshake; scram.c: a login that keeps the password here
  *   call.c      one request, its answer, its repetition
  *   producer.c  asynchronous batches in flight; flight.c: one of them
  *   identity.c  idempotent produces and the transaction
@@ -49,6 +49,7 @@ struct moonmq_client {
     int64_t connect_timeout_us, request_timeout_us, reconnect_us_max;
     bool any_replica;
     uint8_t codec; /* enum moonmq_compression */
+    int mechanism; /* enum moonmq_mechanism */
 
     struct client_stream stream;
     struct client_address connected_to;

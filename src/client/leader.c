@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "client/client.h"
+#include "client/scram.h"
 
 #define HINTS_MAX 3
 /* Between two rounds: short at first, a failover takes tens of milliseconds. */
@@ -48,9 +50,72 @@ static int identify(struct moonmq_client *client, int64_t deadline_us, struct mo
     return client_call_once(client, WIRE_IDENTIFY_CLIENT, &identify, &call, deadline_us, error);
 }
 
+/* Keeps the text of a challenge, or of the broker's proof. */
+static int keep_text(void *context, const struct wire_frame *frame, struct moonmq_error *error)
+{
+    struct buffer *kept = context;
+    union wire_message message;
+    int code = client_decode(frame, &message, error);
+    if (code != MOONMQ_OK) return code;
+    struct slice text = {NULL, 0};
+    if (frame->opcode == WIRE_AUTH_CHALLENGE) text = message.text.text;
+    if (frame->opcode == WIRE_AUTH_OK && message.auth_ok.has_message) {
+        text = message.auth_ok.message;
+    }
+    buffer_put(kept, text.data, text.bytes);
+    return buffer_failed(kept) ? client_fail(error, MOONMQ_NO_MEMORY, "no memory") : MOONMQ_OK;
+}
+
+static int exchange_scram(struct moonmq_client *client, struct client_scram *scram,
+                          struct buffer *ours, struct buffer *theirs, int64_t deadline_us,
+                          struct moonmq_error *error)
+{
+    struct wire_auth_scram first = {wire_text("SCRAM-SHA-256"), buffer_slice(ours)};
+    struct call call = {.reply_opcode = WIRE_AUTH_CHALLENGE, .take = keep_text, .context = theirs};
+    int code = client_call_once(client, WIRE_AUTH_SCRAM, &first, &call, deadline_us, error);
+    const char *password = client->password == NULL ? "" : client->password;
+    buffer_clear(ours);
+    if (code == MOONMQ_OK) {
+        code = client_scram_answer(scram, password, buffer_slice(theirs), ours, error);
+    }
+    if (code != MOONMQ_OK) return code;
+    buffer_clear(theirs);
+    struct wire_text_message final = {buffer_slice(ours)};
+    call = (struct call){.reply_opcode = WIRE_AUTH_OK, .take = keep_text, .context = theirs};
+    code = client_call_once(client, WIRE_AUTH_SCRAM_FINAL, &final, &call, deadline_us, error);
+    return code == MOONMQ_OK ? client_scram_check(scram, buffer_slice(theirs), error) : code;
+}
+
+static int log_in_by_scram(struct moonmq_client *client, int64_t deadline_us,
+                           struct moonmq_error *error)
+{
+    struct random random;
+    uint8_t bytes[CLIENT_SCRAM_NONCE_BYTES];
+    char nonce[CLIENT_SCRAM_NONCE_TEXT_BYTES];
+    struct client_scram scram;
+    struct buffer ours, theirs;
+    random_seed_from_system(&random);
+    random_bytes(&random, bytes, sizeof(bytes));
+    client_scram_nonce(bytes, nonce);
+    client_scram_init(&scram);
+    buffer_init(&ours, 0);
+    buffer_init(&theirs, 0);
+    client_scram_begin(&scram, client->user, nonce, &ours);
+    int code = buffer_failed(&ours)
+                   ? client_fail(error, MOONMQ_NO_MEMORY, "no memory")
+                   : exchange_scram(client, &scram, &ours, &theirs, deadline_us, error);
+    buffer_deinit(&ours);
+    buffer_deinit(&theirs);
+    client_scram_deinit(&scram);
+    return code;
+}
+
 static int log_in(struct moonmq_client *client, int64_t deadline_us, struct moonmq_error *error)
 {
     if (client->user == NULL) return MOONMQ_OK;
+    if (client->mechanism == MOONMQ_MECHANISM_SCRAM_SHA_256) {
+        return log_in_by_scram(client, deadline_us, error);
+    }
     struct wire_auth auth = {
         .user = wire_text(client->user),
         .password = wire_text(client->password == NULL ? "" : client->password),

@@ -26,7 +26,8 @@ class Package:
         """The path of the program."""
         program = self.directory / (source.stem + ("-static" if static else ""))
         if static:
-            flags = [*self.flags("--cflags"), str(self.library_directory / "libmoonmq.a"), "-pthread"]
+            flags = [*self.flags("--cflags"), str(self.library_directory / "libmoonmq.a"),
+                     *[flag for flag in self.flags("--static", "--libs") if flag != "-lmoonmq"]]
         else:
             flags = [*self.flags("--cflags", "--libs"), f"-Wl,-rpath,{self.library_directory}"]
         compile_with(source, program, flags)

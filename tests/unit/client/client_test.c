@@ -1,5 +1,6 @@
 /* libmoonmq against scripted brokers: each test writes down, connection by connection, what the
  * broker expects and answers. A broker is a thread that plays its script on a port of its own.  */
+#include "client/scram.h"
 #include "scripted_broker.h"
 
 /* ---- connecting ---- */
@@ -36,6 +37,73 @@ static void handshake_greets_identifies_and_logs_in(void **state)
 }
 
 static struct broker hinted;
+/* The example of RFC 7677. */
+static const char *const challenge_7677 = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,"
+                                          "s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
+
+static int answer_challenge(struct client_scram *scram, const char *challenge, struct buffer *out)
+{
+    buffer_clear(out);
+    client_scram_deinit(scram);
+    client_scram_init(scram);
+    client_scram_begin(scram, "user", "rOprNGfwEbeRWgbNEkqO", out);
+    assert_int_equal(out->bytes, strlen("n,,n=user,r=rOprNGfwEbeRWgbNEkqO"));
+    assert_memory_equal(out->data, "n,,n=user,r=rOprNGfwEbeRWgbNEkqO", out->bytes);
+    buffer_clear(out);
+    return client_scram_answer(scram, "pencil", wire_text(challenge), out, NULL);
+}
+
+static void scram_proves_itself_to_the_broker_and_the_broker_to_it(void **state)
+{
+    (void)state;
+    static const char final[] = "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,"
+                                "p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=";
+    struct client_scram scram;
+    struct buffer out;
+    buffer_init(&out, 0);
+    client_scram_init(&scram);
+    assert_int_equal(answer_challenge(&scram, challenge_7677, &out), MOONMQ_OK);
+    assert_int_equal(out.bytes, strlen(final));
+    assert_memory_equal(out.data, final, out.bytes);
+    const char *proof = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=";
+    assert_int_equal(client_scram_check(&scram, wire_text(proof), NULL), MOONMQ_OK);
+    for (size_t bytes = 0; bytes < strlen(proof); bytes++) {
+        struct slice cut = {(const uint8_t *)proof, bytes};
+        assert_int_equal(client_scram_check(&scram, cut, NULL), MOONMQ_AUTH_FAILED);
+    }
+    const char *wrong = "v=7rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=";
+    assert_int_equal(client_scram_check(&scram, wire_text(wrong), NULL), MOONMQ_AUTH_FAILED);
+    client_scram_deinit(&scram);
+    buffer_deinit(&out);
+}
+
+static void scram_takes_no_challenge_that_is_not_its_own_or_costs_too_much(void **state)
+{
+    (void)state;
+    static const char *const challenges[] = {
+        "",
+        "r=",
+        "r=rOprNGfwEbeRWgbNEkqO,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", /* adds nothing */
+        "r=rOprNGfwEbeRWgbNEkqX%hv,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
+        "r=rOprNGfwEbeRWgbNEkqO%hv,s=,i=4096",
+        "r=rOprNGfwEbeRWgbNEkqO%hv,s=W22,i=4096",
+        "r=rOprNGfwEbeRWgbNEkqO%hv,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=0",
+        "r=rOprNGfwEbeRWgbNEkqO%hv,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4x",
+        "r=rOprNGfwEbeRWgbNEkqO%hv,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=10000001",
+        "r=rOprNGfwEbeRWgbNEkqO%hv,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=99999999999999999999",
+        "r=rOprNGfwEbeRWgbNEkqO%hv,s=W22ZaJ0SNY7soEsUEjb6gQ==",
+    };
+    struct client_scram scram;
+    struct buffer out;
+    buffer_init(&out, 0);
+    client_scram_init(&scram);
+    for (size_t i = 0; i < sizeof(challenges) / sizeof(challenges[0]); i++) {
+        assert_int_equal(answer_challenge(&scram, challenges[i], &out), MOONMQ_PROTOCOL_ERROR);
+    }
+    client_scram_deinit(&scram);
+    buffer_deinit(&out);
+}
+
 static void play_follower(struct peer *peer)
 {
     char text[96];
@@ -563,6 +631,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(handshake_greets_identifies_and_logs_in),
+        cmocka_unit_test(scram_proves_itself_to_the_broker_and_the_broker_to_it),
+        cmocka_unit_test(scram_takes_no_challenge_that_is_not_its_own_or_costs_too_much),
         cmocka_unit_test(leader_hint_is_followed),
         cmocka_unit_test(group_without_leader_is_unreachable),
         cmocka_unit_test(search_goes_on_for_as_long_as_is_allowed),
