@@ -36,6 +36,7 @@ struct broker_settings {
     int32_t transaction_timeout_ms_max;     /* transaction.max.timeout.ms */
     int64_t transactional_id_expiration_ms; /* transactional.id.expiration.ms */
     int64_t producer_id_expiration_ms;      /* producer.id.expiration.ms */
+    bool unstamped; /* batches carry no leader epoch: offsets are this broker's own (static mode) */
     struct consumer_group_limits groups;
     struct modern_group_options modern_groups; /* those of the new protocol (KIP-848) */
     uint32_t offset_metadata_bytes_max;        /* 4096; at most OFFSET_METADATA_BYTES_LIMIT */

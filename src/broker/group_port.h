@@ -68,6 +68,12 @@ struct group_port {
     /* The lowest offset that a follower in session fetches next; INT64_MAX: there is none. NULL:
      * not wanted. */
     int64_t (*copied_to)(void *context, const struct partition *partition);
+    /* Static mode. Every configured follower holds, durably, what is below it: acks=all waits for
+     * that, too. INT64_MAX: nobody is waited for. NULL: not wanted. */
+    int64_t (*pushed_to)(void *context, const struct partition *partition);
+    /* The high watermark as it is told (LIST_OFFSETS, metrics); false: none is known. NULL: the
+     * partition's own. */
+    bool (*told_high_watermark)(void *context, const struct partition *partition, int64_t *out);
     /* The manifest has a new version (catalog_version()); broker_manifest_committed() comes later.
      */
     void (*manifest_changed)(void *context);

@@ -73,12 +73,28 @@ static void parked_expired(void *context, struct deadline *deadline)
     finish_parked(context, produce, STATUS_TIMEOUT, "written, but not replicated in time");
 }
 
+/* Static mode copies what clients produce, no more: the broker's own records and the ends of
+ * transactions wait for nobody. */
+static bool waits_for_copies(const struct produce *produce)
+{
+    return produce->marker == NULL && !produce->internal;
+}
+
+static bool is_committed(const struct produce *produce)
+{
+    const struct partition *partition = produce->partition;
+    const struct group_port *port = &partition->broker->port;
+    if (partition->high_watermark <= produce->last_offset) return false;
+    if (port->pushed_to == NULL || !waits_for_copies(produce)) return true;
+    return port->pushed_to(port->context, partition) > produce->last_offset;
+}
+
 static bool is_answerable(const struct produce *produce)
 {
     switch (produce->acks) {
     case ACKS_NONE: return true;
     case ACKS_LEADER: return partition_durable(produce->partition) > produce->last_offset;
-    case ACKS_ALL: return produce->partition->high_watermark > produce->last_offset;
+    case ACKS_ALL: return is_committed(produce);
     }
     return true;
 }
@@ -105,11 +121,22 @@ void produce_park(struct broker *broker, struct produce *produce, int64_t deadli
     deadlines_add(&broker->deadlines, &produce->deadline, deadline_us, parked_expired);
 }
 
+/* Nearly always the head, or nobody: only copies can be behind the high watermark. */
+static struct produce *first_committed(const struct partition *partition)
+{
+    struct produce *produce = partition->committing;
+    while (produce != NULL && produce->last_offset < partition->high_watermark) {
+        if (is_committed(produce)) return produce;
+        produce = produce->next;
+    }
+    return NULL;
+}
+
 void parked_high_watermark(struct partition *partition)
 {
-    while (partition->committing != NULL &&
-           partition->committing->last_offset < partition->high_watermark) {
-        finish_parked(partition->broker, partition->committing, STATUS_OK, NULL);
+    struct produce *produce;
+    while ((produce = first_committed(partition)) != NULL) {
+        finish_parked(partition->broker, produce, STATUS_OK, NULL);
     }
 }
 

@@ -141,6 +141,23 @@ int64_t partition_epoch_start(const struct partition *partition)
     return partition->epoch_start;
 }
 
+/* Before it reached where this leadership began, it may be behind what was acknowledged before
+ * (decisions 15). */
+bool partition_told_high_watermark(const struct partition *partition, int64_t *out)
+{
+    const struct group_port *port = &partition->broker->port;
+    if (port->told_high_watermark != NULL) {
+        return port->told_high_watermark(port->context, partition, out);
+    }
+    *out = partition->high_watermark;
+    return partition->high_watermark >= partition->epoch_start;
+}
+
+void partition_copies_moved(struct partition *partition)
+{
+    parked_high_watermark(partition);
+}
+
 /* Committed records are missing at its end. */
 static bool is_incomplete(const struct partition *partition)
 {
@@ -296,6 +313,7 @@ void partition_begin_epoch(struct partition *partition, int32_t epoch)
     if (epoch <= partition->epoch) return;
     partition->epoch = epoch;
     partition->epoch_start = partition_log_end(partition);
+    if (partition->broker->settings.unstamped) return;
     partition_log_assign_epoch(partition->log, epoch, partition->epoch_start);
 }
 

@@ -33,6 +33,9 @@ int64_t partition_last_stable_offset(const struct partition *partition);
 /* Where the current leader epoch began here: time look-ups and LIST_OFFSETS say "not yet" below it
  * (I4). */
 int64_t partition_epoch_start(const struct partition *partition);
+/* What clients are told as the high watermark; false: it is not known exactly. In static mode it
+ * says what followers hold, and nobody's reads end there. */
+bool partition_told_high_watermark(const struct partition *partition, int64_t *out);
 /* The copy cannot be trusted or written: broken, lacking what was committed, or being reset. */
 bool partition_damaged(const struct partition *partition);
 /* It gets no better by itself: failed, damaged anywhere, or what is derived from it could not be
@@ -85,6 +88,8 @@ void *partition_replica(const struct partition *partition);
  * ignored). Wakes parked produces and fetches, applies internal topics up to it, notes it for the
  * record. */
 void partition_set_high_watermark(struct partition *partition, int64_t offset);
+/* Static mode: group_port.pushed_to() moved. */
+void partition_copies_moved(struct partition *partition);
 /* Follower: appends the leader's batches (already checked) and derives producer state. */
 STATUS_MUST_CHECK
 enum status partition_follow_append(struct partition *partition, struct shared_bytes *batches,

@@ -101,6 +101,10 @@ static enum status check_batch(struct broker *broker, struct produce *produce,
         return error_set(&produce->error, STATUS_TOO_LARGE,
                          "batch of %u bytes: larger than segment.bytes", header->batch_bytes);
     }
+    if (header->producer_id >= PRODUCER_IDS_RESERVED) {
+        return error_set(&produce->error, STATUS_INVALID_RECORD, "producer id %lld is none",
+                         (long long)header->producer_id);
+    }
     if ((header->attributes & BATCH_TRANSACTIONAL) != 0 && produce->transactional_id.data == NULL &&
         !produce->internal) {
         return error_set(&produce->error, STATUS_INVALID_TXN_STATE,
@@ -125,7 +129,8 @@ static enum status produce_stamp(struct broker *broker, struct produce *produce,
 {
     uint8_t *data = produce->batch->data;
     batch_set_base_offset(data, partition_log_end(produce->partition));
-    batch_set_leader_epoch(data, broker_group_view(broker)->epoch);
+    batch_set_leader_epoch(data,
+                           broker->settings.unstamped ? -1 : broker_group_view(broker)->epoch);
     if (produce->partition->topic->settings.log_append_time) {
         produce->log_append_time_ms = loop_wall_ms(broker->loop);
         batch_set_log_append_time(data, produce->log_append_time_ms);

@@ -81,6 +81,9 @@ void broker_produce_cancel(struct broker *broker, struct produce *produce);
 enum status broker_produce_precheck(struct broker *broker, const struct partition *partition,
                                     enum produce_acks acks, struct error *error);
 
+/* Ids from here on are of no producer: static mode marks by them where a batch came from
+ * (replication/static_wire.h), and no client may. */
+#define PRODUCER_IDS_RESERVED (INT64_C(0x7fffffff) << 32)
 /* A producer id that never repeats: leader epoch 31 bits, counter 32 bits. Leader only.  */
 STATUS_MUST_CHECK
 enum status broker_new_producer_id(struct broker *broker, int64_t *producer_id);

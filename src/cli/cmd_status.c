@@ -134,6 +134,65 @@ static void print_heading(const struct group_status *group)
            (long long)integer_of(leader, "min_insync"));
 }
 
+/* ---- static mode: every broker stands alone, one pushes to the others ---- */
+
+static void add_pushed_to(struct output_table *table, const json_t *status, const json_t *follower)
+{
+    output_table_add(table, "%lld", (long long)integer_of(status, "id"));
+    output_table_add(table, "%lld", (long long)integer_of(follower, "id"));
+    output_table_add(table, "%s", text_of(follower, "address"));
+    output_table_add(table, "%s",
+                     json_is_true(json_object_get(follower, "connected")) ? "yes" : "no");
+    output_table_add(table, "%lld", (long long)integer_of(follower, "refused_partitions"));
+    add_lag(table, follower);
+}
+
+static bool print_static(const struct group_status *group)
+{
+    static const char *const titles[] = {"leader",  "follower",    "address",   "connected",
+                                         "refuses", "lag records", "lag bytes", "last contact"};
+    struct output_table table;
+    size_t followers = 0, index;
+    bool any = false;
+    json_t *follower;
+    output_table_init(&table, sizeof(titles) / sizeof(titles[0]));
+    for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
+        output_table_add(&table, "%s", titles[i]);
+    }
+    for (size_t i = 0; i < group->count; i++) {
+        const json_t *status = group->replicas[i].status;
+        const json_t *mode = json_object_get(status, "static");
+        if (mode == NULL) continue;
+        any = true;
+        printf("%s: replica %lld, static mode, role %s\n", group->replicas[i].address,
+               (long long)integer_of(status, "id"), text_of(mode, "role"));
+        json_array_foreach(json_object_get(mode, "followers"), index, follower)
+        {
+            add_pushed_to(&table, status, follower);
+            followers++;
+        }
+    }
+    if (followers > 0) {
+        putchar('\n');
+        output_table_print(&table);
+    }
+    return any;
+}
+
+static void print_refusals(const struct group_status *group)
+{
+    for (size_t i = 0; i < group->count; i++) {
+        const json_t *mode = json_object_get(group->replicas[i].status, "static");
+        size_t index;
+        json_t *follower;
+        json_array_foreach(json_object_get(mode, "followers"), index, follower)
+        {
+            const char *refusal = json_string_value(json_object_get(follower, "refusal"));
+            if (refusal != NULL) printf("refused: %s\n", refusal);
+        }
+    }
+}
+
 static void print_rest(const struct group_status *group)
 {
     for (size_t i = 0; i < group->count; i++) {
@@ -172,8 +231,11 @@ static void print_text(const struct group_status *group)
     for (size_t i = 0; i < group->count; i++) {
         if (group->replicas[i].status != NULL) answered = true;
     }
-    print_heading(group);
-    if (answered) print_table(group);
+    if (!print_static(group)) {
+        print_heading(group);
+        if (answered) print_table(group);
+    }
+    print_refusals(group);
     print_rest(group);
 }
 

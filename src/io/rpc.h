@@ -71,6 +71,10 @@ struct rpc_transport_ops {
     void (*answer)(struct rpc_request *request, int status, bool binary, const struct slice *parts,
                    size_t part_count);
     bool (*peer_is_loopback)(const struct rpc_request *request);
+    /* HTTP's own, for static mode (native-protocol.md section 7); NULL: not there. */
+    void (*link_fields)(struct rpc_link *link, const char *fields);
+    const char *(*request_field)(const struct rpc_request *request, const char *name);
+    void (*answer_text)(struct rpc_request *request, int status, const char *text);
 };
 struct rpc_transport {
     const struct rpc_transport_ops *ops;
@@ -128,6 +132,21 @@ static inline void rpc_answer(struct rpc_request *request, int status, bool bina
                               const struct slice *parts, size_t part_count)
 {
     request->transport->ops->answer(request, status, binary, parts, part_count);
+}
+/* Header fields of the next call: whole lines, each ended by CR LF; copied. */
+static inline void rpc_link_fields(struct rpc_link *link, const char *fields)
+{
+    link->transport->ops->link_fields(link, fields);
+}
+/* A header field of the request, or NULL. Inside the handler's call only. */
+static inline const char *rpc_request_field(const struct rpc_request *request, const char *name)
+{
+    return request->transport->ops->request_field(request, name);
+}
+/* As rpc_answer(), with a body of plain text. */
+static inline void rpc_answer_text(struct rpc_request *request, int status, const char *text)
+{
+    request->transport->ops->answer_text(request, status, text);
 }
 static inline bool rpc_peer_is_loopback(const struct rpc_request *request)
 {

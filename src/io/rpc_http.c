@@ -24,6 +24,9 @@ static const struct rpc_transport_ops rpc_http_ops = {
     .listen = rpc_http_listen,
     .answer = rpc_http_answer,
     .peer_is_loopback = rpc_http_peer_is_loopback,
+    .link_fields = rpc_http_link_fields,
+    .request_field = rpc_http_request_field,
+    .answer_text = rpc_http_answer_text,
 };
 
 bool rpc_http_token_is_valid(const char *token)

@@ -49,6 +49,7 @@ struct rpc_http_link {
     struct stream *stream; /* OPEN */
     struct http_message message;
     struct buffer head;     /* scratch */
+    struct buffer fields;   /* of the next call */
     rpc_answer_fn answered; /* a call is in flight */
     void *answered_context;
 
@@ -80,6 +81,7 @@ static void link_release(struct rpc_http_link *link)
     timer_free(link->timer);
     http_message_deinit(&link->message);
     buffer_deinit(&link->head);
+    buffer_deinit(&link->fields);
     free(link->address_text);
     free(link);
 }
@@ -296,6 +298,7 @@ struct rpc_link *rpc_http_link_new(struct rpc_transport *transport, const char *
     link->timer = timer_new(rpc_http_loop(http), link_timed_out, link);
     http_message_init(&link->message, true);
     buffer_init(&link->head, 0);
+    buffer_init(&link->fields, HTTP_HEAD_BYTES_MAX);
     http->links++;
     return &link->base;
 }
@@ -331,7 +334,17 @@ static void link_write_head(struct rpc_http_link *link, const char *method, cons
                   method, path, link->address_text,
                   binary ? "application/octet-stream" : "application/json", body_bytes);
     if (token != NULL) buffer_printf(head, "X-Cluster-Token: %s\r\n", token);
+    if (link->fields.bytes > 0) buffer_put(head, link->fields.data, link->fields.bytes);
+    buffer_clear(&link->fields);
     buffer_put_string(head, "\r\n");
+}
+
+void rpc_http_link_fields(struct rpc_link *base, const char *fields)
+{
+    struct rpc_http_link *link = link_of(base);
+    buffer_clear(&link->fields);
+    buffer_put_string(&link->fields, fields);
+    ASSERT(!buffer_failed(&link->fields));
 }
 
 void rpc_http_link_call(struct rpc_link *base, const char *method, const char *path,

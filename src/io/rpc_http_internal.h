@@ -20,6 +20,9 @@ struct rpc_http {
     const struct rpc_server_handlers *handlers;
     void *context;
     struct rpc_http_request *requests; /* handed out and not answered yet */
+    /* While its handler is called. */
+    const struct rpc_http_request *arriving;
+    const struct http_head *arriving_head;
     uint32_t links;
     struct rpc_http_stats stats;
     struct log_limiter limiter;
@@ -42,6 +45,7 @@ void rpc_http_link_connect(struct rpc_link *link);
 void rpc_http_link_call(struct rpc_link *link, const char *method, const char *path,
                         struct slice body, bool binary, int64_t timeout_us, rpc_answer_fn answered,
                         void *context);
+void rpc_http_link_fields(struct rpc_link *link, const char *fields);
 void rpc_http_link_close(struct rpc_link *link);
 void rpc_http_link_free(struct rpc_link *link);
 
@@ -52,6 +56,8 @@ enum status rpc_http_listen(struct rpc_transport *transport, const char *host, i
                             struct error *error);
 void rpc_http_answer(struct rpc_request *request, int status, bool binary,
                      const struct slice *parts, size_t part_count);
+const char *rpc_http_request_field(const struct rpc_request *request, const char *name);
+void rpc_http_answer_text(struct rpc_request *request, int status, const char *text);
 bool rpc_http_peer_is_loopback(const struct rpc_request *request);
 /* Requests that nobody will answer any more. */
 void rpc_http_drop_requests(struct rpc_http *http);

@@ -112,8 +112,12 @@ static void rpc_http_request_arrived(void *context, struct http_request *arrived
     request->next = http->requests;
     if (request->next != NULL) request->next->previous = request;
     http->requests = request;
+    http->arriving = request;
+    http->arriving_head = head;
     http->handlers->request(http->context, &request->base, http_request_connection(arrived),
                             (size_t)route, head->query, body);
+    http->arriving = NULL;
+    http->arriving_head = NULL;
 }
 
 static void rpc_http_disconnected(void *context, uint64_t connection)
@@ -176,6 +180,21 @@ void rpc_http_answer(struct rpc_request *base, int status, bool binary, const st
     struct http_request *answered = request->http;
     rpc_http_request_free(rpc_http_of(base->transport), request);
     http_answer(answered, status, binary ? RPC_HTTP_BINARY : RPC_HTTP_JSON, parts, part_count);
+}
+
+void rpc_http_answer_text(struct rpc_request *base, int status, const char *text)
+{
+    struct rpc_http_request *request = (struct rpc_http_request *)base;
+    struct http_request *answered = request->http;
+    rpc_http_request_free(rpc_http_of(base->transport), request);
+    http_answer_text(answered, status, "text/plain; charset=utf-8", text);
+}
+
+const char *rpc_http_request_field(const struct rpc_request *base, const char *name)
+{
+    const struct rpc_http *http = rpc_http_of(base->transport);
+    ASSERT((const struct rpc_http_request *)base == http->arriving);
+    return http_head_field(http->arriving_head, name);
 }
 
 bool rpc_http_peer_is_loopback(const struct rpc_request *base)

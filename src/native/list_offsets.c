@@ -20,14 +20,13 @@ static void work_free(struct native_request *request)
     free(work);
 }
 
-/* Before the high watermark reached where this leadership began, it may be behind what was
- * acknowledged before (decisions 15): then it is not given. */
 static void put_bounds(const struct topic *topic, struct buffer *items)
 {
     for (uint32_t i = 0; i < topic_partition_count(topic); i++) {
         const struct partition *partition = topic_partition(topic, i);
-        int64_t high_watermark = partition_high_watermark(partition);
-        bool exact = high_watermark >= partition_epoch_start(partition);
+        int64_t high_watermark;
+        bool exact = partition_told_high_watermark(partition, &high_watermark);
+        bool stable_known = partition_high_watermark(partition) >= partition_epoch_start(partition);
         struct wire_partition_offsets item = {
             .partition = (int32_t)i,
             .earliest = partition_log_start(partition),
@@ -35,8 +34,10 @@ static void put_bounds(const struct topic *topic, struct buffer *items)
             .flags = WIRE_OFFSETS_LOCAL,
         };
         item.high_watermark = exact ? high_watermark : item.latest;
-        item.last_stable_offset = exact ? partition_last_stable_offset(partition) : item.latest;
-        if (exact) item.flags |= WIRE_OFFSETS_HWM_EXACT | WIRE_OFFSETS_LSO_KNOWN;
+        item.last_stable_offset =
+            stable_known ? partition_last_stable_offset(partition) : item.latest;
+        if (exact) item.flags |= WIRE_OFFSETS_HWM_EXACT;
+        if (stable_known) item.flags |= WIRE_OFFSETS_LSO_KNOWN;
         wire_put(items, &wire_shape_partition_offsets, &item);
     }
 }

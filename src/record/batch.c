@@ -5,6 +5,8 @@
  * Source: kafka-listener.md 3.1 and 3.3.                                                       */
 #include "record/batch.h"
 
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/crc32c.h"
 #include "record/crc_shift.h"
@@ -86,27 +88,54 @@ void batch_set_leader_epoch(uint8_t *data, int32_t leader_epoch)
     store_u32(data + BATCH_AT_LEADER_EPOCH, (uint32_t)leader_epoch);
 }
 
-/* A CRC is linear: crc(new) = crc(old) ^ crc of the difference, and the difference is zero after
- * the max timestamp, so its CRC over the first fields is shifted through the rest.             */
-void batch_set_log_append_time(uint8_t *data, int64_t timestamp_ms)
+/* The fields under the CRC that are ever changed in place: attributes up to the base sequence. */
+struct batch_fields {
+    uint8_t bytes[BATCH_AT_RECORD_COUNT - BATCH_CRC_COVERS_FROM];
+};
+
+static void fields_load(struct batch_fields *fields, const uint8_t *data)
 {
-    enum { CHANGED_BYTES = BATCH_AT_MAX_TIMESTAMP + 8 - BATCH_CRC_COVERS_FROM };
-    uint8_t difference[CHANGED_BYTES];
-    uint8_t *covered = data + BATCH_CRC_COVERS_FROM;
-    for (int i = 0; i < CHANGED_BYTES; i++) {
-        difference[i] = covered[i];
-    }
-    uint16_t attributes = load_u16(data + BATCH_AT_ATTRIBUTES);
-    store_u16(data + BATCH_AT_ATTRIBUTES, (uint16_t)(attributes | BATCH_LOG_APPEND_TIME));
-    store_u64(data + BATCH_AT_MAX_TIMESTAMP, (uint64_t)timestamp_ms);
-    for (int i = 0; i < CHANGED_BYTES; i++) {
-        difference[i] ^= covered[i];
+    memcpy(fields->bytes, data + BATCH_CRC_COVERS_FROM, sizeof(fields->bytes));
+}
+
+/* A CRC is linear: crc(new) = crc(old) ^ crc of the difference, and the difference is zero after
+ * these fields, so its CRC over them is shifted through the rest.                              */
+static void mend_crc(uint8_t *data, const struct batch_fields *before)
+{
+    struct batch_fields difference;
+    fields_load(&difference, data);
+    for (size_t i = 0; i < sizeof(difference.bytes); i++) {
+        difference.bytes[i] ^= before->bytes[i];
     }
     uint32_t batch_bytes = load_u32(data + BATCH_AT_LENGTH) + BATCH_LENGTH_EXCLUDES;
     ASSERT(batch_bytes >= BATCH_HEADER_BYTES);
-    uint32_t after = batch_bytes - BATCH_CRC_COVERS_FROM - CHANGED_BYTES;
-    uint32_t patch = crc_shift(crc_of_difference(difference, CHANGED_BYTES), after);
+    uint32_t after = batch_bytes - BATCH_AT_RECORD_COUNT;
+    uint32_t patch =
+        crc_shift(crc_of_difference(difference.bytes, sizeof(difference.bytes)), after);
     store_u32(data + BATCH_AT_CRC, load_u32(data + BATCH_AT_CRC) ^ patch);
+}
+
+void batch_set_log_append_time(uint8_t *data, int64_t timestamp_ms)
+{
+    struct batch_fields before;
+    fields_load(&before, data);
+    uint16_t attributes = load_u16(data + BATCH_AT_ATTRIBUTES);
+    store_u16(data + BATCH_AT_ATTRIBUTES, (uint16_t)(attributes | BATCH_LOG_APPEND_TIME));
+    store_u64(data + BATCH_AT_MAX_TIMESTAMP, (uint64_t)timestamp_ms);
+    mend_crc(data, &before);
+}
+
+void batch_set_producer(uint8_t *data, int64_t producer_id, int16_t producer_epoch,
+                        int32_t base_sequence)
+{
+    struct batch_fields before;
+    fields_load(&before, data);
+    uint16_t attributes = load_u16(data + BATCH_AT_ATTRIBUTES);
+    store_u16(data + BATCH_AT_ATTRIBUTES, (uint16_t)(attributes & ~BATCH_TRANSACTIONAL));
+    store_u64(data + BATCH_AT_PRODUCER_ID, (uint64_t)producer_id);
+    store_u16(data + BATCH_AT_PRODUCER_EPOCH, (uint16_t)producer_epoch);
+    store_u32(data + BATCH_AT_BASE_SEQUENCE, (uint32_t)base_sequence);
+    mend_crc(data, &before);
 }
 
 void batch_build_marker(struct buffer *out, int64_t producer_id, int16_t producer_epoch,

@@ -64,6 +64,10 @@ void batch_set_base_offset(uint8_t *data, int64_t base_offset);
 void batch_set_leader_epoch(uint8_t *data, int32_t leader_epoch);
 /* Sets bit 3 and max timestamp and mends the CRC without re-reading the payload. */
 void batch_set_log_append_time(uint8_t *data, int64_t timestamp_ms);
+/* Makes the batch a plain one (not of a transaction) of that producer, and mends the CRC likewise.
+ */
+void batch_set_producer(uint8_t *data, int64_t producer_id, int16_t producer_epoch,
+                        int32_t base_sequence);
 
 /* What a produce must satisfy (kafka-listener.md 3.5). */
 struct batch_limits {

@@ -22,6 +22,7 @@ enum node_alarm {
     ALARM_WRONG_REPLICA,
     ALARM_WIRE_VERSION,
     ALARM_TOPIC_SET_ASIDE,
+    ALARM_FOLLOWER_REFUSED, /* static mode */
     ALARM_OTHER,
     ALARM_COUNT
 };

@@ -16,7 +16,7 @@ struct replication_peer {
     int client_port;
 };
 struct replication_config {
-    bool enabled; /* false: a group of one, no replication port */
+    bool enabled; /* false: a group of one, without peers; in static mode, too */
     int32_t replica_id;
     bool has_token; /* without one, admin routes need a loopback peer */
     bool may_found; /* Role is leader or both */
@@ -38,7 +38,22 @@ struct replication_config {
     uint32_t max_log_entries;
     int64_t max_fetch_wait_us;
     uint32_t max_fetch_bytes;
+    /* Static mode (section 1): this broker pushes, takes what is pushed, or both. */
+    bool pushes, takes_pushes;
+    int64_t lag_max; /* records */
+    struct replication_peer followers[GROUP_MEMBERS_MAX - 1];
+    uint32_t follower_count; /* above 0 if it pushes */
 };
+/* Does it listen on ReplicatePort? A static leader does for its status, if there is a port. */
+static inline bool replication_has_port(const struct replication_config *config)
+{
+    return config->replicate_port > 0 &&
+           (config->enabled || config->pushes || config->takes_pushes);
+}
+static inline bool replication_is_static(const struct replication_config *config)
+{
+    return config->pushes || config->takes_pushes;
+}
 /* All defaults of replication.md section 3 for a group of `members`. */
 void replication_config_default(struct replication_config *config, uint32_t members);
 

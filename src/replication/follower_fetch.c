@@ -203,14 +203,15 @@ static uint8_t check_batches(const struct follow *follow, const struct follow_pa
         if (!batch_crc_matches(data.data, &header)) return WIRE_REASON_BAD_CRC;
         bool in_place = gaps ? header.base_offset >= expected : header.base_offset == expected;
         if (MUTANT(31)) in_place = true;
-        if (!in_place || header.leader_epoch < epoch ||
-            header.leader_epoch > follow->options.epoch) {
+        /* -1, of static mode, says nothing. */
+        bool falls = header.leader_epoch >= 0 && header.leader_epoch < epoch;
+        if (!in_place || falls || header.leader_epoch > follow->options.epoch) {
             log_warn("out_of_order partition=%s offset=%lld epoch=%d expected=%lld latest_epoch=%d",
                      partition_name(of->partition), (long long)header.base_offset,
                      header.leader_epoch, (long long)expected, epoch);
             return WIRE_REASON_OUT_OF_ORDER;
         }
-        epoch = header.leader_epoch;
+        if (header.leader_epoch > epoch) epoch = header.leader_epoch;
         expected = batch_last_offset(&header) + 1;
         *records += (uint64_t)header.last_offset_delta + 1;
         data.data += header.batch_bytes;
@@ -226,11 +227,12 @@ static bool begins_inside(const struct follow *follow, const struct follow_parti
 {
     struct partition_log *log = partition_log_of(of->partition);
     int64_t end = partition_log_end_offset(log);
+    int32_t latest = epoch_history_latest(partition_log_epochs(log));
     if (partition_log_start_offset(log) != end) return false;
     if (batch_parse(data.data, data.bytes, true, header, NULL) != STATUS_OK) return false;
     return batch_crc_matches(data.data, header) && header->base_offset < end &&
            batch_last_offset(header) >= end &&
-           header->leader_epoch >= epoch_history_latest(partition_log_epochs(log)) &&
+           (header->leader_epoch >= latest || header->leader_epoch < 0) &&
            header->leader_epoch <= follow->options.epoch;
 }
 
@@ -240,10 +242,12 @@ static void begin_at_batch(struct follow *follow, struct follow_partition *of,
                            const struct batch_header *header, int64_t high_watermark)
 {
     int64_t end = partition_log_end(of->partition);
+    int32_t epoch = epoch_history_latest(partition_log_epochs(partition_log_of(of->partition)));
+    if (header->leader_epoch > epoch) epoch = header->leader_epoch;
     follow_reset(follow, of,
                  &(struct partition_restart){
                      .offset = header->base_offset,
-                     .epoch = header->leader_epoch,
+                     .epoch = epoch,
                      .high_watermark = high_watermark,
                      .dropped_to = partition_log_dropped_to(partition_log_of(of->partition))});
     of->asks_from = end;

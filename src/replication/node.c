@@ -112,6 +112,7 @@ void node_free(struct node *node)
     if (node == NULL) return;
     if (node->leader != NULL) leader_free(node->leader, -1, node->view.epoch);
     if (node->follow != NULL) follow_free(node->follow, true);
+    node_static_free(node);
     node_forwards_free(node);
     node_hashings_free(node);
     node_ends_free(node);
@@ -229,6 +230,7 @@ static void tick_fire(void *context)
     node_files_tick(node);
     if (node->leader != NULL) leader_tick(node->leader);
     if (node_is_solo(node)) node_solo_tick(node);
+    node_static_tick(node);
     node_hand_over_damaged(node);
     node_transfer_poll(node);
 }
@@ -269,7 +271,7 @@ void node_loop_gap(struct node *node, int64_t gap_us)
 static void stop_finished(void *context)
 {
     struct node *node = context;
-    if (node_files_busy(node)) {
+    if (node_files_busy(node) || node_static_busy(node)) {
         timer_start(node->stop_timer, STOP_POLL_US);
         return;
     }
@@ -302,6 +304,7 @@ static void stop_now(struct node *node)
     if (node->follow != NULL) follow_free(node->follow, false);
     node->follow = NULL;
     node->stop_begun = true;
+    node_static_stop(node);
     broker_stop(node->options.broker, broker_stopped, node);
 }
 

@@ -102,6 +102,10 @@ struct node_follower_facts {
     bool in_isr, learner, connected;
     int64_t lag_records, lag_bytes, last_contact_us_ago, durable_lag_us;
 };
+/* Static mode: per configured follower; false at the end. */
+struct static_follower_facts;
+bool node_static_follower(const struct node *node, uint32_t index,
+                          struct static_follower_facts *out);
 uint32_t node_followers(const struct node *node, struct node_follower_facts out[GROUP_MEMBERS_MAX]);
 
 #endif

@@ -9,6 +9,8 @@
 #include "replication/identity.h"
 #include "replication/leader.h"
 #include "replication/node.h"
+#include "replication/static_follower.h"
+#include "replication/static_leader.h"
 #include "replication/wire_json.h"
 
 #define NODE_TICK_US        20000
@@ -118,6 +120,8 @@ struct node {
     struct node_confirm *confirms;
     struct leader *leader;
     struct follow *follow;
+    struct static_leader *pushing;     /* static mode, both: NULL unless the Role says so */
+    struct static_follower *receiving; /* node_static.c */
     int32_t follow_leader, follow_epoch, last_followed_leader;
     uint64_t leadership; /* grows with each one: late callbacks of an old one are void */
     struct node_promotion *promotions; /* node_roles.c */
@@ -303,6 +307,18 @@ void node_hashings_free(struct node *node);
 void node_forward(void *context, struct group_forward *forward);
 void node_route_forward(struct node *node, struct rpc_request *request, struct slice body);
 void node_forwards_free(struct node *node);
+/* node_static.c: alone, but for what is pushed and taken. */
+/* The group of one serves: pushes begin, and the port opens; then the start is finished. */
+void node_static_begin(struct node *node);
+void node_static_tick(struct node *node);
+void node_static_stop(struct node *node);
+bool node_static_busy(const struct node *node);
+void node_static_free(struct node *node);
+void node_static_partition_came(struct node *node, struct partition *partition);
+void node_static_partition_went(struct node *node, struct partition *partition);
+void node_static_durable(struct node *node, struct partition *partition);
+void node_static_failed(struct node *node, struct partition *partition);
+json_t *node_static_status(const struct node *node);
 /* node_solo.c */
 void node_solo_begin(struct node *node);
 void node_solo_tick(struct node *node);

@@ -40,6 +40,22 @@ static int64_t port_copied_to(void *context, const struct partition *partition)
     return node->leader == NULL ? INT64_MAX : leader_copied_to(node->leader, partition);
 }
 
+static int64_t port_pushed_to(void *context, const struct partition *partition)
+{
+    const struct node *node = context;
+    return node->pushing == NULL ? INT64_MAX : static_leader_copied_to(node->pushing, partition);
+}
+
+static bool port_told_high_watermark(void *context, const struct partition *partition, int64_t *out)
+{
+    const struct node *node = context;
+    if (node->pushing != NULL) {
+        return static_leader_high_watermark(node->pushing, partition, out);
+    }
+    *out = partition_high_watermark(partition);
+    return *out >= partition_epoch_start(partition);
+}
+
 static void port_manifest_changed(void *context)
 {
     struct node *node = context;
@@ -141,6 +157,7 @@ static void partition_came(void *context, struct partition *partition)
         leader_partition_added(node->leader, partition);
     else if (node->follow != NULL)
         follow_partition_added(node->follow, partition);
+    node_static_partition_came(node, partition);
 }
 
 static void partition_went(void *context, struct partition *partition)
@@ -150,6 +167,7 @@ static void partition_went(void *context, struct partition *partition)
         leader_partition_removed(node->leader, partition);
     else if (node->follow != NULL)
         follow_partition_removed(node->follow, partition);
+    node_static_partition_went(node, partition);
 }
 
 static void partition_synced(void *context, struct partition *partition)
@@ -159,6 +177,7 @@ static void partition_synced(void *context, struct partition *partition)
         leader_durable(node->leader, partition);
     else if (node->follow != NULL)
         follow_durable(node->follow, partition);
+    node_static_durable(node, partition);
 }
 
 static void not_handed_over(void *context, enum status status, const struct error *error)
@@ -189,6 +208,7 @@ static void partition_broke(void *context, struct partition *partition, const st
     node->damage_checked_us = node_now(node);
     node_raise_alarm(node, ALARM_SYNC_FAILED, error->text);
     if (node->follow != NULL) follow_failed(node->follow, partition);
+    node_static_failed(node, partition);
     if (node->raft != NULL) node_update_condition(node);
     own_copy_failed(node);
 }
@@ -238,6 +258,8 @@ void node_install_port(struct node *node)
         .partition_changed = port_partition_changed,
         .followers_start = port_followers_start,
         .copied_to = port_copied_to,
+        .pushed_to = port_pushed_to,
+        .told_high_watermark = port_told_high_watermark,
         .manifest_changed = port_manifest_changed,
         .confirm = port_confirm,
         .transfer = port_transfer,

@@ -33,7 +33,7 @@ static void solo_promoted(void *context, enum status status, const struct error 
     node->tail_synced = node->promoted = true;
     node_serve_if_ready(node);
     node_tick_start(node);
-    node_finish_start(node, STATUS_OK, NULL);
+    node_static_begin(node);
 }
 
 void node_solo_begin(struct node *node)

@@ -142,7 +142,10 @@ static enum status judge(struct node_start_job *job)
         !uuid_is_none(&job->identity.group)) {
         /* What it would write alone, the group would take for its own. */
         return error_set(&job->error, STATUS_INVALID,
-                         "belongs to a replication group: give the broker its Replication block");
+                         "belongs to a replication group: give the broker its Replication block%s",
+                         replication_is_static(&node->options.config)
+                             ? " with Failover (a group does not go back to static mode)"
+                             : "");
     }
     if (identity == STATUS_CORRUPT) {
         snprintf(job->why_new, sizeof(job->why_new), "%s is damaged", IDENTITY_FILE);

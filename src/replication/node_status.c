@@ -107,6 +107,8 @@ void node_put_status(struct node *node, json_t *state_hash, struct buffer *out)
     json_object_set_new(root, "last_isr_change", last_isr_json(node));
     json_object_set_new(root, "alarms", alarms_json(node));
     json_object_set_new(root, "followers", followers_json(node));
+    json_t *static_mode = node_static_status(node);
+    if (static_mode != NULL) json_object_set_new(root, "static", static_mode);
     if (state_hash != NULL) json_object_set(root, "state_hash", state_hash);
     json_write(out, root);
     json_decref(root);

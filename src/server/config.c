@@ -158,7 +158,7 @@ static enum status check_ports(const struct server_config *config, struct error 
         {"Server.Port", config->host, config->port},
         {"Server.MetricsPort", config->metrics_host, config->metrics_port},
         {"Server.Replication.ReplicatePort", replication->replicate_host,
-         replication->enabled ? replication->replicate_port : 0},
+         replication_has_port(replication) ? replication->replicate_port : 0},
     };
     for (size_t i = 1; i < ARRAY_COUNT(listeners); i++) {
         for (size_t k = 0; k < i; k++) {

@@ -148,7 +148,7 @@ static const struct key keys[] = {
     {R "Token", KEY_TOKEN, 0, 0, 0, NULL},
     LATER(R "Tls", "TLS comes with a later version: remove the block"),
     SECONDS(R "AckTimeout", replication.ack_timeout_us, 0, DAY),
-    IGNORED(R "LagMax", "it belongs to static mode"),
+    INT(R "LagMax", replication.lag_max, 0, INT64_C(1) << 53),
     {R "Peers", KEY_PEERS, 0, 0, 0, NULL},
     {R "Failover", KEY_FAILOVER, 0, 0, 0, NULL},
     BOOL(F "Enabled", failover_enabled),

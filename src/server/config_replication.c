@@ -143,20 +143,25 @@ static enum status check_addresses(const struct replication_config *replication,
             return invalid(error, R "Peers[%u].Address: %s stands twice (replica %d has it too)", i,
                            peer->address, other->id);
         }
-        if (peer->client_port == other->client_port &&
-            strcmp(peer->client_host, other->client_host) == 0 && peer->client_port != 0) {
+        if (peer->client_port == other->client_port && peer->client_port != 0 &&
+            strcmp(peer->client_host, other->client_host) == 0) {
             return invalid(error,
                            R "Peers[%u].ClientAddress: %s:%d stands twice (replica %d has it too)",
                            i, peer->client_host, peer->client_port, other->id);
         }
     }
-    if (peer->client_port == replication->client_port &&
+    if (peer->client_port == replication->client_port && peer->client_port != 0 &&
         strcmp(peer->client_host, replication->client_host) == 0) {
         return invalid(error,
                        R "Peers[%u].ClientAddress: %s:%d is this replica's own ClientAddress", i,
                        peer->client_host, peer->client_port);
     }
     return STATUS_OK;
+}
+
+static bool is_failover(const struct server_config *config)
+{
+    return config->failover_present && config->failover_enabled;
 }
 
 static enum status check_ids(const struct server_config *config, struct error *error)
@@ -179,7 +184,7 @@ static enum status check_ids(const struct server_config *config, struct error *e
         }
         enum status status = check_addresses(replication, i, error);
         if (status != STATUS_OK) return status;
-        if (replication->peers[i].client_port == 0) {
+        if (replication->peers[i].client_port == 0 && is_failover(config)) {
             return invalid(error,
                            R "Peers[%u].ClientAddress: missing (host:port where clients "
                              "reach replica %d)",
@@ -242,12 +247,37 @@ static enum status check_times(struct server_config *config, struct error *error
     return STATUS_OK;
 }
 
+/* No Failover block: the leader is who says so, and pushes. Peers are those it pushes to. */
+static enum status finish_static(struct server_config *config, struct error *error)
+{
+    struct replication_config *replication = &config->replication;
+    replication->pushes = strcmp(config->role, "follower") != 0;
+    replication->takes_pushes = strcmp(config->role, "leader") != 0;
+    replication->min_insync = 1;
+    if (replication->pushes && replication->peer_count == 0) {
+        return invalid(error, R "Peers: missing (the followers to push to)");
+    }
+    if (replication->takes_pushes && config->replicate_port < 0) {
+        return invalid(error,
+                       R "ReplicatePort: missing (the port the leader pushes to, e.g. 9095)");
+    }
+    replication->replicate_port = config->replicate_port < 0 ? 0 : (int)config->replicate_port;
+    enum status status = check_ids(config, error);
+    if (status != STATUS_OK) return status;
+    if (replication->pushes) {
+        memcpy(replication->followers, replication->peers, sizeof(replication->followers));
+        replication->follower_count = replication->peer_count;
+    }
+    replication->peer_count = 0;
+    return STATUS_OK;
+}
+
 enum status config_finish_replication(struct server_config *config, struct error *error)
 {
     struct replication_config *replication = &config->replication;
     uint32_t members = replication->peer_count + 1;
     replication->replica_id = (int32_t)config->replica_id;
-    replication->enabled = config->replication_enabled && members > 1;
+    replication->enabled = config->replication_enabled && is_failover(config) && members > 1;
     if (config->client_address[0] != '\0') {
         enum status status = split(R "ClientAddress", config->client_address,
                                    replication->client_host, &replication->client_port, error);
@@ -258,17 +288,13 @@ enum status config_finish_replication(struct server_config *config, struct error
         replication->peer_count = 0;
         return STATUS_OK;
     }
-    if (!config->failover_present || !config->failover_enabled) {
-        return invalid(error,
-                       R "Failover: missing or false (static mode comes with a later version: set "
-                         "\"Failover\": true)");
-    }
     if (strcmp(config->role, "leader") != 0 && strcmp(config->role, "follower") != 0 &&
         strcmp(config->role, "both") != 0) {
         return invalid(error, R "Role: \"%s\" is none of leader, follower, both", config->role);
     }
-    replication->may_found = strcmp(config->role, "follower") != 0;
     replication->has_token = config->tokens[0][0] != '\0';
+    if (!is_failover(config)) return finish_static(config, error);
+    replication->may_found = strcmp(config->role, "follower") != 0;
     if (members == 1) return invalid(error, R "Peers: missing (the other replicas of the group)");
     if (config->replicate_port < 0) {
         return invalid(error,

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "io/http_server.h"
+#include "replication/static_leader.h"
 
 #define TEXT_PLAIN   "text/plain; charset=utf-8"
 #define TEXT_METRICS "text/plain; version=0.0.4; charset=utf-8"
@@ -89,6 +90,52 @@ static void put_followers(struct buffer *out, const struct server *server)
                                (double)facts[i].durable_lag_us / 1e6};
             buffer_printf(out, "%s{replica=\"%d\"} %.17g\n", families[f].name, facts[i].id,
                           values[f]);
+        }
+    }
+}
+
+/* Static mode: nothing where nobody is pushed to. */
+static void put_static_followers(struct buffer *out, const struct server *server)
+{
+    static const struct {
+        const char *name, *type, *help;
+    } families[] = {
+        {"moonmq_static_follower_connected", "gauge", "1 while the follower can be pushed to"},
+        {"moonmq_static_follower_lag_records", "gauge", "records it lacks durably"},
+        {"moonmq_static_follower_lag_bytes", "gauge", "bytes it lacks durably, in proportion"},
+        {"moonmq_static_follower_refused_partitions", "gauge", "partitions it refuses now"},
+        {"moonmq_static_follower_refusals_total", "counter", "pushes it refused"},
+        {"moonmq_static_follower_pushes_total", "counter", "requests sent to it"},
+        {"moonmq_static_follower_pushed_bytes_total", "counter", "bytes of batches sent to it"},
+    };
+    struct static_follower_facts facts;
+    if (!node_static_follower(server->node, 0, &facts)) return;
+    for (size_t f = 0; f < ARRAY_COUNT(families); f++) {
+        family(out, families[f].name, families[f].type, families[f].help);
+        for (uint32_t i = 0; node_static_follower(server->node, i, &facts); i++) {
+            const double values[] = {facts.connected,           (double)facts.lag_records,
+                                     (double)facts.lag_bytes,   facts.refused_partitions,
+                                     (double)facts.refusals,    (double)facts.pushes,
+                                     (double)facts.pushed_bytes};
+            buffer_printf(out, "%s{replica=\"%d\"} %.17g\n", families[f].name, facts.id, values[f]);
+        }
+    }
+}
+
+/* As LIST_OFFSETS tells it; absent while no follower counts. */
+static void put_static_marks(struct buffer *out, const struct server *server)
+{
+    struct static_follower_facts facts;
+    if (!node_static_follower(server->node, 0, &facts)) return;
+    family(out, "moonmq_static_high_watermark", "gauge",
+           "lowest position of the followers that trail by LagMax at most");
+    struct topic *topic = NULL;
+    while ((topic = catalog_next(server->broker, topic)) != NULL) {
+        for (uint32_t i = 0; !topic_is_internal(topic) && i < topic_partition_count(topic); i++) {
+            int64_t mark;
+            if (!partition_told_high_watermark(topic_partition(topic, i), &mark)) continue;
+            buffer_printf(out, "moonmq_static_high_watermark{topic=\"%s\",partition=\"%u\"} %lld\n",
+                          topic_name(topic), i, (long long)mark);
         }
     }
 }
@@ -220,6 +267,8 @@ static void put_metrics(struct metrics *metrics, struct buffer *out)
     put_connections(out, server);
     put_replication(out, server);
     put_followers(out, server);
+    put_static_followers(out, server);
+    put_static_marks(out, server);
     one(out, "moonmq_metrics_http_requests_total", "counter", "requests on this port",
         (double)metrics->requests);
     one(out, "moonmq_metrics_http_unauthorized_total", "counter", "without the token",

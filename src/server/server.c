@@ -120,6 +120,7 @@ static void fill_settings(const struct server_config *config, struct broker_sett
                              : strcmp(config->acks, "none") == 0 ? ACKS_NONE
                                                                  : ACKS_LEADER;
     settings->ack_timeout_us = config->replication.ack_timeout_us;
+    settings->unstamped = replication_is_static(&config->replication);
     settings->auto_create_topics = config->kafka_auto_create;
     settings->default_partitions = (uint32_t)config->kafka_num_partitions;
     settings->transaction_timeout_ms_max = (int32_t)config->kafka_transaction_timeout_ms_max;
@@ -237,8 +238,10 @@ static void make_node(struct server *server)
     fill_settings(config, &broker.settings);
     server->broker = broker_new(&broker);
     ASSERT(server->broker != NULL);
-    if (config->replication.enabled) {
+    if (config->replication.enabled || replication_is_static(&config->replication)) {
         struct rpc_http_options rpc = {.loop = server->loop, .executor = server->executor};
+        /* A push may be as large as a batch: fewer of them. */
+        if (replication_is_static(&config->replication)) rpc.connections_max = 64;
         for (int i = 0; i < 2; i++) {
             if (config->tokens[i][0] != '\0') rpc.tokens[i] = config->tokens[i];
         }
@@ -356,7 +359,7 @@ static enum status reserve_ports(struct server *server, struct error *error)
         error_prefix(error, "Server.Port");
         return status;
     }
-    if (!replication->enabled) return STATUS_OK;
+    if (!replication_has_port(replication)) return STATUS_OK;
     struct listener *probe;
     status = listener_reserve(server->loop, replication->replicate_host,
                               (int)replication->replicate_port, &probe, error);

@@ -63,7 +63,12 @@ BAD = {
     "quotas": ({"Auth": {"Quotas": {}}}, ["Auth.Quotas"]),
     "password without a user": ({"Auth": {"Password": "x"}}, ["Auth.Username"]),
     "user without a password": ({"Auth": {"Username": "x"}}, ["Auth", "Password"]),
-    "static mode": (replica(Failover=None), ["Server.Replication.Failover"]),
+    "static leader without followers": (replica(Failover=None, Peers=[]), ["Server.Replication.Peers", "push"]),
+    "static follower without a port": (
+        replica(Failover=None, Role="follower", ReplicatePort=None), ["Server.Replication.ReplicatePort"]),
+    "lag below nothing": (replica(Failover=None, LagMax=-1), ["Server.Replication.LagMax"]),
+    "static leader pushing to itself": (
+        replica(Failover=False, Peers=[{"Id": 1, "Address": "127.0.0.1:9105"}]), ["Server.Replication.Peers[0].Id", "own"]),
     "no peers": (replica(Peers=None), ["Server.Replication.Peers"]),
     "empty peers": (replica(Peers=[]), ["Server.Replication.Peers"]),
     "peers not a list": (replica(Peers={"Id": 2}), ["Server.Replication.Peers", "list"]),
@@ -134,7 +139,11 @@ def test_missing_file_is_named(tmp_path, run_moonmq):
     {}, {"Server": {"_comment": "anything", "Port": 9092}}, {"_note": ["x"]}, {"Server": {"SendDeadline": 1.5}},
     REPLICA, replica(Token=["new", "old"]), replica(Failover={"Enabled": True, "IsrLagSeconds": 0.5}),
     {"Server": {"Replication": {"Enabled": False}}},
-], ids=["empty", "comment", "top comment", "fraction", "replica", "two tokens", "failover block", "disabled"])
+    replica(Failover=None, ClientAddress=None, LagMax=100, Role="leader",
+            Peers=[{"Id": 2, "Address": "127.0.0.1:9105"}, {"Id": 3, "Address": "127.0.0.1:9115"}]),
+    replica(Failover={"Enabled": False}, Role="follower", Peers=None), replica(Failover=False, Role="both"),
+], ids=["empty", "comment", "top comment", "fraction", "replica", "two tokens", "failover block", "disabled",
+        "static leader", "static follower", "static both"])
 def test_good_config_is_accepted(document, tmp_path, run_moonmq):
     run_moonmq("config", "check", write(tmp_path, document))
 

@@ -46,6 +46,37 @@ static void empty_document_is_a_group_of_one_with_defaults(void **state)
     assert_int_equal(config.warning_count, 0);
 }
 
+static void without_failover_the_role_says_who_pushes(void **state)
+{
+    (void)state;
+    struct error error;
+    assert_int_equal(load("{\"Server\":{\"Replication\":{\"Enabled\":true,\"LagMax\":100,"
+                          "\"AckTimeout\":0.5,\"Peers\":[{\"Id\":2,\"Address\":\"h2:9095\"},"
+                          "{\"Id\":3,\"Address\":\"h3:9095\"}]}}}",
+                          &error),
+                     STATUS_OK);
+    assert_false(config.replication.enabled);
+    assert_true(config.replication.pushes && !config.replication.takes_pushes);
+    assert_int_equal(config.replication.follower_count, 2);
+    assert_int_equal(config.replication.peer_count, 0);
+    assert_int_equal(config.replication.lag_max, 100);
+    assert_int_equal(config.replication.ack_timeout_us, 500000);
+    assert_false(replication_has_port(&config.replication));
+    assert_int_equal(load("{\"Server\":{\"Replication\":{" GROUP "," PEERS
+                          ",\"Role\":\"follower\",\"Failover\":false}}}",
+                          &error),
+                     STATUS_OK);
+    assert_true(!config.replication.pushes && config.replication.takes_pushes);
+    assert_int_equal(config.replication.follower_count, 0);
+    assert_true(replication_has_port(&config.replication));
+    assert_int_equal(load("{\"Server\":{\"Replication\":{" GROUP "," PEERS
+                          ",\"Role\":\"both\",\"Failover\":{\"Enabled\":false}}}}",
+                          &error),
+                     STATUS_OK);
+    assert_true(config.replication.pushes && config.replication.takes_pushes);
+    assert_int_equal(config.warning_count, 0);
+}
+
 static void memory_for_requests_holds_the_largest(void **state)
 {
     (void)state;
@@ -158,7 +189,13 @@ static const struct {
      "\"h:1\",\"ClientAddress\":\"h:4\"},{\"Id\":3,\"Address\":\"h:2\",\"ClientAddress\":\"h:4\"}]"
      "}}}",
      "Peers[1].ClientAddress", "twice"},
-    {"{\"Server\":{\"Replication\":{" GROUP "," PEERS "}}}", "Failover", "static mode"},
+    {"{\"Server\":{\"Replication\":{" GROUP "}}}", "Peers", "followers"},
+    {"{\"Server\":{\"Replication\":{\"Enabled\":true,\"Role\":\"follower\"}}}", "ReplicatePort",
+     "leader pushes"},
+    {"{\"Server\":{\"Replication\":{" GROUP "," PEERS ",\"LagMax\":-1}}}", "LagMax", "within"},
+    {"{\"Server\":{\"Port\":1,\"Replication\":{\"Enabled\":true,\"Role\":\"follower\","
+     "\"ReplicatePort\":1}}}",
+     "ReplicatePort", "Server.Port"},
     {"{\"Server\":{\"Replication\":{" GROUP ",\"Failover\":true}}}", "Peers", "missing"},
     {"{\"Server\":{\"Replication\":{\"Enabled\":true,\"ReplicatePort\":1," PEERS
      ",\"Failover\":true}}}",
@@ -257,6 +294,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(empty_document_is_a_group_of_one_with_defaults),
+        cmocka_unit_test(without_failover_the_role_says_who_pushes),
         cmocka_unit_test(memory_for_requests_holds_the_largest),
         cmocka_unit_test(failover_true_means_the_block_with_defaults),
         cmocka_unit_test(upper_election_bound_is_twice_the_lower_unless_given),
