@@ -167,8 +167,8 @@ bool offsets_group_is_committing(const struct broker *broker, struct slice group
 /* The produce into an internal topic is over: remembers what may count although it failed. */
 void offsets_note_uncertain(const struct produce *produce);
 
-/* transactions.c: may this transactional batch be appended now? STATUS_CONFLICT: it has to wait, or
- * its partition to be put on record first: transactions_hold(). */
+/* transaction_produces.c: may this transactional batch be appended now? STATUS_CONFLICT: it has to
+ * wait, or its partition to be put on record first: transactions_hold(). */
 STATUS_MUST_CHECK
 enum status transactions_admit(struct broker *broker, struct produce *produce);
 /* Others of its transactional id wait already. */

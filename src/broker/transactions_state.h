@@ -80,12 +80,36 @@ void live_run_soon(struct live_transaction *live);
 void live_drop(struct live_transaction *live, enum status status);
 void live_free(struct live_transaction *live);
 void live_retry_later(struct live_transaction *live);
-void transaction_request_finish(struct transaction_request *request, enum status status);
+/* Its leader here has read all that its predecessors left. */
+bool live_is_taken_up(const struct live_transaction *live);
+/* For a decision about what is on record. */
+struct transaction_view live_view(const struct live_transaction *live,
+                                  const struct transaction_value *value);
+
+/* ---- transaction_queue.c ---- */
+struct produce *wait_produce(struct transaction_wait *wait);
+struct transaction_request *wait_request(struct transaction_wait *wait);
+void live_queue_add(struct live_transaction *live, struct transaction_wait *wait);
+void live_queue_remove(struct transaction_wait *wait);
+bool transactions_queue_is_full(const struct broker *broker, size_t bytes);
 /* Puts it back at the head of the queue. */
 void live_requeue(struct live_transaction *live, struct transaction_request *request);
+void transaction_request_finish(struct transaction_request *request, enum status status);
+/* Takes it out of the heap of deadlines first. */
+void live_answer(struct live_transaction *live, struct transaction_request *request,
+                 enum status status);
+/* Takes the produce out of the queue; nobody is answered. */
+void live_let_go(struct live_transaction *live, struct produce *produce);
 /* Takes it out of the queue and answers. */
 void live_fail_wait(struct live_transaction *live, struct transaction_wait *wait,
                     enum status status, const char *text);
+
+/* ---- transaction_requests.c, transaction_produces.c ---- */
+/* Decides the one at the head of the queue. False: it has to wait. */
+bool live_serve_request(struct live_transaction *live, const struct transaction_value *value,
+                        struct transaction_request *request);
+bool live_serve_produce(struct live_transaction *live, const struct transaction_value *value,
+                        struct produce *produce);
 
 /* ---- transaction_takeover.c ---- */
 /* Ids at rest that were last updated by then are forgotten. */
