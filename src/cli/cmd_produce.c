@@ -1,7 +1,7 @@
 /* cmd_produce.c: `moonmq produce`: lines of a file or of standard input, one record each.
  *
  * Lines go out in batches, many in flight. A lost leader costs nothing but time: the client finds
- * the next one and sends again what was not acknowledged.                                       */
+ * the next one and sends again what was not acknowledged; numbered, so that none is there twice. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -218,8 +218,13 @@ static int summarize(struct produce_run *run, int exit_code)
 static int produce_from(const struct produce_arguments *arguments, int descriptor)
 {
     struct produce_run run = {.arguments = arguments, .shows_progress = isatty(STDERR_FILENO)};
-    run.client = cli_connect(&arguments->common, true);
-    if (run.client == NULL) return CLI_FAILED;
+    struct moonmq_options options;
+    struct moonmq_error error;
+    cli_client_options(&arguments->common, true, &options);
+    options.idempotent = true;
+    if (moonmq_client_new(&options, &run.client, &error) != MOONMQ_OK) {
+        return cli_fail(&error, NULL);
+    }
     line_reader_init(&run.reader, descriptor, LINE_BYTES_MAX);
     run.started_us = now_us();
     int exit_code = produce_lines(&run);
@@ -245,14 +250,14 @@ int cmd_produce(int argc, char **argv)
         .parser = parse_argument,
         .children = children,
         .args_doc = "[--topic] NAME",
-        .doc = "Append lines to a topic, one record each; a line is 64 KiB at most.\n\nEvery line "
-               "arrives at least once: when "
-               "the leader dies, the next one is found and what was not acknowledged is sent again "
-               "(some lines may then be there twice), until --timeout passes without an "
-               "acknowledgement. How many brokers must hold a record before it is acknowledged is "
-               "the brokers' setting (Server.Acks).\v"
-               "  seq 1 100000 | moonmq produce --topic numbers\n"
-               "  moonmq produce --topic orders --file orders.txt --key-separator :",
+        .doc =
+            "Append lines to a topic, one record each; a line is 64 KiB at most.\n\nEvery line "
+            "arrives, and arrives once: when the leader dies, the next one is found and what was "
+            "not acknowledged is sent again, until --timeout passes without an "
+            "acknowledgement. How many brokers must hold a record before it is acknowledged is "
+            "the brokers' setting (Server.Acks).\v"
+            "  seq 1 100000 | moonmq produce --topic numbers\n"
+            "  moonmq produce --topic orders --file orders.txt --key-separator :",
     };
     struct produce_arguments arguments = {0};
     cli_parse(&argp, argc, argv, &arguments);

@@ -22,6 +22,7 @@ struct producer_topic {
     char *name;
     uint32_t partitions;     /* 0: not known, or of no interest: one lane */
     bool moved;              /* there are more by now */
+    bool may_not_ask;        /* the broker does not tell this client */
     struct flight **filling; /* one a lane, or NULL */
     uint32_t lane_count;
     uint32_t keyless_lane; /* where records without key go, until that batch is sealed */
@@ -110,7 +111,8 @@ static int ask_partitions(struct moonmq_client *client, struct producer_topic *t
     struct moonmq_topic *description;
     struct moonmq_error why;
     int code = moonmq_describe_topic(client, topic->name, &description, &why);
-    if (code == MOONMQ_NOT_AUTHORIZED) return MOONMQ_OK;
+    topic->may_not_ask = code == MOONMQ_NOT_AUTHORIZED;
+    if (topic->may_not_ask) return MOONMQ_OK;
     if (code != MOONMQ_OK) {
         if (error != NULL) *error = why;
         return code;
@@ -135,7 +137,8 @@ int client_producer_find_topic(struct moonmq_client *client, const char *name,
     if (topic == NULL) topic = add_topic(&client->producer, name);
     if (topic == NULL) return no_memory(error);
     *out = topic;
-    bool asks = client->identity.wanted && (topic->partitions == 0 || topic->moved);
+    bool asks =
+        client->identity.wanted && !topic->may_not_ask && (topic->partitions == 0 || topic->moved);
     return asks ? ask_partitions(client, topic, error) : MOONMQ_OK;
 }
 

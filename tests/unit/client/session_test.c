@@ -431,6 +431,34 @@ static void open_outcome_ends_the_identity_and_all_that_has_a_number(void **stat
     broker_stop(&broker);
 }
 
+static void play_tell_nothing_of_the_topic(struct peer *peer)
+{
+    peer_welcome(peer);
+    expect_init(peer, false);
+    give_identity(peer, 0);
+    peer_expect(peer, WIRE_DESCRIBE_TOPIC);
+    peer_fail(peer, WIRE_CODE_NOT_AUTHORIZED, "no");
+    struct wire_id first = expect_batch(peer, 0);
+    struct wire_id second = expect_batch(peer, 1);
+    take_batch(peer, first, 0);
+    take_batch(peer, second, 1);
+    peer_expect(peer, WIRE_GOODBYE);
+}
+
+static void who_may_not_ask_for_partitions_asks_once(void **state)
+{
+    (void)state;
+    struct broker broker = {.scripts = {play_tell_nothing_of_the_topic}};
+    broker_start(&broker);
+    struct moonmq_client *client = connected_one_by_one(&broker);
+    struct fates fates = {0};
+    queue_some(client, 2, &fates);
+    assert_int_equal(moonmq_flush(client, 5000, NULL), MOONMQ_OK);
+    assert_string_equal(fates.text, " 0 1");
+    moonmq_client_free(client);
+    broker_stop(&broker);
+}
+
 static void play_one_batch_a_partition(struct peer *peer)
 {
     peer_welcome(peer);
@@ -613,6 +641,7 @@ int main(void)
         cmocka_unit_test(queued_records_keep_their_sequences),
         cmocka_unit_test(those_behind_a_refused_record_take_up_its_sequence),
         cmocka_unit_test(open_outcome_ends_the_identity_and_all_that_has_a_number),
+        cmocka_unit_test(who_may_not_ask_for_partitions_asks_once),
         cmocka_unit_test(each_partition_has_its_batch),
         cmocka_unit_test(dead_letter_is_read_or_refused),
         cmocka_unit_test(transaction_begins_holds_and_ends),
