@@ -75,6 +75,15 @@ static void expect_fetch(const char *topic, const char *expected)
     assert_string_equal(values, expected);
 }
 
+static void expect_fetch_anything(const char *topic)
+{
+    struct wire_fetch fetch = {
+        .topic = wire_text(topic), .group = wire_text("g"), .max_records = 100};
+    client_ask(&client, WIRE_FETCH, &fetch);
+    while (client_frame(&client).opcode != WIRE_OK) {
+    }
+}
+
 static uint64_t ask_nack(const char *topic, int32_t partition, int64_t offset)
 {
     struct wire_nack nack = {.topic = wire_text(topic),
@@ -325,6 +334,23 @@ static void record_given_back_is_pushed_again(void **state)
     }
 }
 
+static void client_may_leave_at_any_moment_of_a_nack(void **state)
+{
+    (void)state;
+    FILL("brief", "a", "b");
+    for (int turns = 0; turns < 40; turns++) {
+        expect_fetch("brief", "a b");
+        ask_nack("brief", 0, 1);
+        for (int i = 0; i < turns; i++)
+            event_base_loop(loop_event_base(client.front->loop), EVLOOP_ONCE | EVLOOP_NONBLOCK);
+        reconnect();
+        /* Where the dead letter was written, the group may have been moved: back to the start. */
+        expect_fetch_anything("brief");
+        struct wire_commit commit = {.topic = wire_text("brief"), .partition = 0, .offset = 0};
+        client_expect(&client, client_ask(&client, WIRE_COMMIT, &commit), WIRE_OK);
+    }
+}
+
 /* ---- the parts ---- */
 
 static struct attempts_key key_at(int64_t offset)
@@ -409,6 +435,7 @@ int main(void)
         TEST(dead_letter_topic_has_as_many_partitions),
         TEST(nack_is_checked),
         TEST(record_given_back_is_pushed_again),
+        TEST(client_may_leave_at_any_moment_of_a_nack),
         cmocka_unit_test(attempts_are_counted_by_all_of_their_key),
         cmocka_unit_test(attempts_forget_the_one_touched_longest_ago),
         cmocka_unit_test(name_too_long_for_its_suffix_is_cut_and_told_apart),

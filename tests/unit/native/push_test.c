@@ -473,6 +473,41 @@ static void deleted_topic_that_comes_again_is_read_from_its_start(void **state)
     expect_numbers(7, 1);
 }
 
+/* Turns of the loop that do not wait. */
+static void turn(uint32_t turns)
+{
+    for (uint32_t i = 0; i < turns; i++)
+        event_base_loop(loop_event_base(client.front->loop), EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
+/* Answers the marks that are there, and reads past everything else. */
+static void answer_what_is_there(void)
+{
+    struct wire_frame frame;
+    while (wire_frame_parse(client.in.data + client.in_at, client.in.bytes - client.in_at, 1 << 26,
+                            &frame) == STATUS_OK) {
+        client.in_at += frame.frame_bytes;
+        if (frame.opcode == WIRE_HEARTBEAT_REQ) answer_mark(&frame.id);
+    }
+}
+
+static void subscriber_may_leave_at_any_moment(void **state)
+{
+    (void)state;
+    client_create_topic(&client, "brief", 3);
+    produce_numbers("brief", 0, 300);
+    for (uint32_t turns = 0; turns < 40; turns++) {
+        ask_subscribe("brief", "brief");
+        for (uint32_t i = 0; i < turns; i++) {
+            turn(1);
+            answer_what_is_there();
+        }
+        reconnect();
+    }
+    turn(10);
+    assert_int_equal(native_stats(client.front->native)->requests_in_flight, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, greet, leave)
 
 int main(void)
@@ -492,6 +527,7 @@ int main(void)
         TEST(subscription_is_checked),
         TEST(member_is_pushed_what_it_has_and_commits_as_itself),
         TEST(who_subscribes_beside_the_members_is_told),
+        TEST(subscriber_may_leave_at_any_moment),
         TEST(deleted_topic_that_comes_again_is_read_from_its_start),
     };
     return cmocka_run_group_tests(tests, start, stop);
