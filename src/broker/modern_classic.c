@@ -99,7 +99,7 @@ static enum status check_room(const struct broker *broker, const struct consumer
     enum status status = consumer_join_check(join, &broker->settings.groups);
     if (status != STATUS_OK) return status;
     bool full = broker->modern->bytes > MODERN_GROUPS_BYTES_MAX;
-    if (full) return STATUS_GROUP_FULL;
+    if (full && join->member_id.bytes == 0) return STATUS_GROUP_FULL;
     return broker->modern->waiting < MODERN_WAITING_MAX ? STATUS_OK : STATUS_NOT_READY;
 }
 

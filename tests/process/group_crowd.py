@@ -15,7 +15,6 @@ PARTITIONS = 24
 TOPIC, GROUP = "crowd", "readers"
 HERE = Path(__file__).resolve().parent
 JAVA_SETTINGS = {"retry.backoff.ms": 20, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200}
-JAVA_CLASSIC = {**JAVA_SETTINGS, "session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 1000}
 
 
 class Writer(threading.Thread):
@@ -73,14 +72,17 @@ def start_python(judge, bootstrap, library, count, name):
     return Member(f"{name}-0", process, process.stdin.close)
 
 
-def start_java(judge, programs, bootstrap, protocol="classic", assignor="range"):
+def start_java(judge, programs, bootstrap, protocol="classic", assignor="range", session_ms=SESSION_MS, **arguments):
     def take(program, event):
         if event["event"] == "records":
-            event = {**event, "event": "read", "first": event["offset"], "offset": event["offset"] + len(event["values"]) - 1}
+            last = event["offset"] + len(event["values"]) - 1
+            event = {**event, "event": "read", "first": event["offset"], "offset": last}
         judge.take({**event, "member": program.name})
-    settings = JAVA_CLASSIC if protocol == "classic" else JAVA_SETTINGS
+    settings = dict(JAVA_SETTINGS)
+    if protocol == "classic":
+        settings.update({"session.timeout.ms": session_ms, "heartbeat.interval.ms": 1000})
     program = programs.start("GroupMember", bootstrap, settings, take, topic=TOPIC, group=GROUP, protocol=protocol,
-                             assignor=assignor)
+                             assignor=assignor, **arguments)
     return Member(program.name, program.process, program.process.terminate)
 
 

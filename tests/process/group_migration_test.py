@@ -101,6 +101,37 @@ def roll(group, judge, members, starts):
         wait_for(lambda: everyone_owns(judge, len(members)), lambda: f"all own something: {judge.owners()}", 60)
 
 
+def all_of(judge, member):
+    return {partition for partition, owner in judge.owners().items() if owner == member.name}
+
+
+@pytest.mark.long
+def test_a_static_member_keeps_its_seat_with_the_other_protocol(new_group, tmp_path):
+    away_ms = 60000  # longer than it takes to start one
+    patient = {"Kafka": {**QUICK["Kafka"], "group.consumer.session.timeout.ms": away_ms}}
+    group = new_group(server=patient).start()
+    clients.create_topic(group.bootstrap, TOPIC, PARTITIONS)
+    judge, programs = Judge(), Programs(tmp_path)
+    try:
+        def start(instance, protocol):
+            return start_java(judge, programs, group.bootstrap, protocol=protocol, session_ms=away_ms, instance=instance)
+
+        members = [start("one", "classic"), start("two", "classic")]
+        wait_for(lambda: everyone_owns(judge, 2), lambda: f"both own something: {judge.owners()}", 60)
+        for protocol in ("consumer", "classic"):
+            for instance in ("one", "two"):
+                had, stays = all_of(judge, members[0]), all_of(judge, members[1])
+                old = members.pop(0)
+                old.leave()
+                old.process.wait(60)
+                members.append(start(instance, protocol))
+                wait_for(lambda: everyone_owns(judge, 2), lambda: f"both own something: {judge.owners()}", 60)
+                assert all_of(judge, members[1]) == had and all_of(judge, members[0]) == stays, "nobody's partitions moved"
+    finally:
+        programs.clean_up()
+    assert not judge.two_owners(), judge.two_owners()[:4]
+
+
 def end_offsets(bootstrap):
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "nobody", **FAST})
     ends = {p: consumer.get_watermark_offsets(TopicPartition(TOPIC, p), timeout=10)[1] for p in range(PARTITIONS)}

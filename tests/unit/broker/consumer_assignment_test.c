@@ -188,6 +188,41 @@ static void what_is_no_subscription_gets_nothing(void **state)
     assignment_plan_deinit(&plan);
 }
 
+static bool is_text(struct slice slice, const char *expected)
+{
+    return slice.bytes == strlen(expected) && memcmp(slice.data, expected, slice.bytes) == 0;
+}
+
+/* Version 3: "t", user data "u", what it has of "t": 7, generation 4, rack "k". */
+static const uint8_t said[] = {0, 3, 0,   0, 0, 1, 0, 1, 't', 0, 0, 0, 1, 'u', 0, 0, 0, 1,
+                               0, 1, 't', 0, 0, 0, 1, 0, 0,   0, 7, 0, 0, 0,   4, 0, 1, 'k'};
+
+static void a_subscription_is_read_in_each_version(void **state)
+{
+    struct consumer_subscription read;
+    struct assigned_topic topic;
+    (void)state;
+    assert_true(consumer_subscription_read((struct slice){said, sizeof(said)}, &read));
+    assert_int_equal(read.version, 3);
+    assert_int_equal(read.topic_count, 1);
+    assert_true(is_text(consumer_subscription_next(&read), "t"));
+    assert_true(assignment_cursor_next(&read.owned, &topic));
+    assert_true(is_text(topic.topic, "t"));
+    assert_int_equal(assigned_partition(&topic, 0), 7);
+    assert_true(is_text(read.rack, "k"));
+    /* Some write a version above the fields they fill: between two fields it may end. */
+    static const size_t whole[] = {9, 14, 29, 33};
+    for (size_t bytes = 0; bytes < sizeof(said); bytes++) {
+        bool ends_well = false;
+        for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
+            ends_well |= bytes == whole[i];
+        assert_int_equal(consumer_subscription_read((struct slice){said, bytes}, &read), ends_well);
+    }
+    static const uint8_t old[] = {0, 0, 0, 0, 0, 1, 0, 1, 't', 0xFF, 0xFF, 0xFF, 0xFF};
+    assert_true(consumer_subscription_read((struct slice){old, sizeof(old)}, &read));
+    assert_false(assignment_cursor_next(&read.owned, &topic));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -197,6 +232,7 @@ int main(void)
         cmocka_unit_test(assignment_is_read),
         cmocka_unit_test(cut_off_assignment_tells_what_is_whole_and_no_more),
         cmocka_unit_test(counts_beyond_the_bytes_are_refused),
+        cmocka_unit_test(a_subscription_is_read_in_each_version),
         TEST(one_member_gets_all_of_its_topics),
         TEST(topic_named_twice_or_not_there_counts_once_or_not),
         TEST(what_is_no_subscription_gets_nothing),

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "base/assert.h"
-#include "broker/classic_member.h"
 #include "broker/consumer_assignment.h"
 #include "broker/modern_group_classic.h"
 
@@ -781,75 +780,6 @@ static void a_session_that_ends_can_be_the_last_of_the_new_protocol(void **state
     assert_true(modern_group_is_classic(rig.group));
 }
 
-/* ---- the field of record 5 ---- */
-
-/* By Kafka's ConsumerGroupMemberMetadataValue: there, 10 s, one protocol "r" with metadata "xy". */
-static const uint8_t field[] = {1, 0, 0, 0x27, 0x10, 2, 2, 'r', 3, 'x', 'y', 0, 0};
-
-static void a_classic_members_field_is_kafkas(void **state)
-{
-    struct buffer bytes;
-    struct classic_member classic;
-    const struct consumer_protocol protocols[] = {{text("r"), text("xy")}, {text("r"), text("z")}};
-    (void)state;
-    buffer_init(&bytes, 0);
-    classic_member_put(&bytes, 10000, protocols, 2);
-    assert_int_equal(bytes.bytes, sizeof(field));
-    assert_memory_equal(bytes.data, field, sizeof(field));
-    assert_true(classic_member_read(buffer_slice(&bytes), &classic));
-    assert_int_equal(classic.session_timeout_ms, 10000);
-    assert_int_equal(classic.protocol_count, 1);
-    struct consumer_protocol protocol = classic_member_next(&classic);
-    assert_true(slice_equal(protocol.name, text("r")));
-    assert_true(slice_equal(protocol.metadata, text("xy")));
-    assert_true(slice_equal(classic_member_metadata(buffer_slice(&bytes), text("r")), text("xy")));
-    assert_null(classic_member_metadata(buffer_slice(&bytes), text("s")).data);
-    buffer_deinit(&bytes);
-}
-
-static void a_field_cut_short_is_none(void **state)
-{
-    struct classic_member classic;
-    static const uint8_t missing[] = {0xFF};
-    (void)state;
-    for (size_t bytes = 0; bytes < sizeof(field); bytes++)
-        assert_false(classic_member_read((struct slice){field, bytes}, &classic));
-    assert_false(classic_member_read((struct slice){missing, 1}, &classic));
-    assert_true(classic_member_is_null((struct slice){missing, 1}));
-}
-
-/* ---- subscriptions ---- */
-
-/* Version 3: "t", user data "u", what it has of "t": 7, generation 4, rack "k". */
-static const uint8_t said[] = {0, 3, 0,   0, 0, 1, 0, 1, 't', 0, 0, 0, 1, 'u', 0, 0, 0, 1,
-                               0, 1, 't', 0, 0, 0, 1, 0, 0,   0, 7, 0, 0, 0,   4, 0, 1, 'k'};
-
-static void a_subscription_is_read_in_each_version(void **state)
-{
-    struct consumer_subscription read;
-    struct assigned_topic topic;
-    (void)state;
-    assert_true(consumer_subscription_read((struct slice){said, sizeof(said)}, &read));
-    assert_int_equal(read.version, 3);
-    assert_int_equal(read.topic_count, 1);
-    assert_true(slice_equal(consumer_subscription_next(&read), text("t")));
-    assert_true(assignment_cursor_next(&read.owned, &topic));
-    assert_true(slice_equal(topic.topic, text("t")));
-    assert_int_equal(assigned_partition(&topic, 0), 7);
-    assert_true(slice_equal(read.rack, text("k")));
-    /* Some write a version above the fields they fill: between two fields it may end. */
-    static const size_t whole[] = {9, 14, 29, 33};
-    for (size_t bytes = 0; bytes < sizeof(said); bytes++) {
-        bool ends_well = false;
-        for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
-            ends_well |= bytes == whole[i];
-        assert_int_equal(consumer_subscription_read((struct slice){said, bytes}, &read), ends_well);
-    }
-    static const uint8_t old[] = {0, 0, 0, 0, 0, 1, 0, 1, 't', 0xFF, 0xFF, 0xFF, 0xFF};
-    assert_true(consumer_subscription_read((struct slice){old, sizeof(old)}, &read));
-    assert_false(assignment_cursor_next(&read.owned, &topic));
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -877,9 +807,6 @@ int main(void)
         TEST(a_new_leader_goes_on_in_the_middle_of_a_move),
         TEST(without_members_of_the_new_protocol_it_is_a_classic_group_again),
         TEST(a_session_that_ends_can_be_the_last_of_the_new_protocol),
-        TEST(a_classic_members_field_is_kafkas),
-        TEST(a_field_cut_short_is_none),
-        TEST(a_subscription_is_read_in_each_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/slice.h"
+#include "broker/classic_member.h"
 #include "broker/modern_group_records.h"
 
 #define BYTES(...) \
@@ -235,6 +236,71 @@ static void counts_that_lie_are_refused(void **state)
                      STATUS_CORRUPT);
 }
 
+/* ---- classic members ---- */
+
+/* By Kafka's ConsumerGroupMemberMetadataValue: there, 10 s, one protocol "r" with metadata "xy". */
+static const uint8_t field[] = {1, 0, 0, 0x27, 0x10, 2, 2, 'r', 3, 'x', 'y', 0, 0};
+
+static void a_classic_members_field_is_kafkas(void **state)
+{
+    struct buffer bytes;
+    struct classic_member classic;
+    const struct consumer_protocol protocols[] = {{slice_of_text("r"), slice_of_text("xy")},
+                                                  {slice_of_text("r"), slice_of_text("z")}};
+    (void)state;
+    buffer_init(&bytes, 0);
+    classic_member_put(&bytes, 10000, protocols, 2);
+    assert_int_equal(bytes.bytes, sizeof(field));
+    assert_memory_equal(bytes.data, field, sizeof(field));
+    assert_true(classic_member_read(buffer_slice(&bytes), &classic));
+    assert_int_equal(classic.session_timeout_ms, 10000);
+    assert_int_equal(classic.protocol_count, 1);
+    struct consumer_protocol protocol = classic_member_next(&classic);
+    assert_true(slice_equal(protocol.name, slice_of_text("r")));
+    assert_true(slice_equal(protocol.metadata, slice_of_text("xy")));
+    assert_true(slice_equal(classic_member_metadata(buffer_slice(&bytes), slice_of_text("r")),
+                            slice_of_text("xy")));
+    assert_null(classic_member_metadata(buffer_slice(&bytes), slice_of_text("s")).data);
+    buffer_deinit(&bytes);
+}
+
+static void a_field_cut_short_is_none(void **state)
+{
+    struct classic_member classic;
+    static const uint8_t missing[] = {0xFF};
+    (void)state;
+    for (size_t bytes = 0; bytes < sizeof(field); bytes++)
+        assert_false(classic_member_read((struct slice){field, bytes}, &classic));
+    assert_false(classic_member_read((struct slice){missing, 1}, &classic));
+    assert_true(classic_member_is_null((struct slice){missing, 1}));
+}
+
+/* The same in a record: no instance, no rack, client "c" at "h", no topics, no pattern, 1 s. */
+static void a_record_with_a_classic_member_is_read(void **state)
+{
+    struct modern_record record;
+    uint8_t value[64] = {0, 0, 0, 0, 2, 'c', 2, 'h', 1, 0, 0, 0, 3, 0xE8, 0, 1, 0, sizeof(field)};
+    static const uint8_t key[] = {0, 5, 0, 1, 'g', 0, 1, 'm'};
+    const size_t head = 18;
+    struct slice bytes = {value, head + sizeof(field)};
+    (void)state;
+    memcpy(value + head, field, sizeof(field));
+    assert_int_equal(modern_record_decode((struct slice){key, sizeof(key)}, bytes, &record),
+                     STATUS_OK);
+    assert_int_equal(record.settings.classic.bytes, sizeof(field));
+    modern_record_deinit(&record);
+    value[head] = 7; /* neither there nor missing */
+    assert_int_equal(modern_record_decode((struct slice){key, sizeof(key)}, bytes, &record),
+                     STATUS_CORRUPT);
+    value[head - 1] = 1;
+    value[head] = 0xFF;
+    bytes.bytes = head + 1;
+    assert_int_equal(modern_record_decode((struct slice){key, sizeof(key)}, bytes, &record),
+                     STATUS_OK);
+    assert_null(record.settings.classic.data);
+    modern_record_deinit(&record);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +313,9 @@ int main(void)
         cmocka_unit_test(other_types_and_later_versions_are_told_apart),
         cmocka_unit_test(every_truncation_is_an_error),
         cmocka_unit_test(counts_that_lie_are_refused),
+        cmocka_unit_test(a_classic_members_field_is_kafkas),
+        cmocka_unit_test(a_field_cut_short_is_none),
+        cmocka_unit_test(a_record_with_a_classic_member_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,6 +77,19 @@ static void without_failover_the_role_says_who_pushes(void **state)
     assert_int_equal(config.warning_count, 0);
 }
 
+static void a_migration_policy_is_one_of_kafkas(void **state)
+{
+    (void)state;
+    struct error error;
+    assert_int_equal(
+        load("{\"Server\":{\"Kafka\":{\"group.consumer.migration.policy\":\"upgrade\"}}}", &error),
+        STATUS_OK);
+    assert_int_equal(
+        load("{\"Server\":{\"Kafka\":{\"group.consumer.migration.policy\":\"never\"}}}", &error),
+        STATUS_INVALID_CONFIG);
+    assert_non_null(strstr(error.text, "bidirectional"));
+}
+
 static void memory_for_requests_holds_the_largest(void **state)
 {
     (void)state;
@@ -296,6 +309,7 @@ int main(void)
         cmocka_unit_test(empty_document_is_a_group_of_one_with_defaults),
         cmocka_unit_test(without_failover_the_role_says_who_pushes),
         cmocka_unit_test(memory_for_requests_holds_the_largest),
+        cmocka_unit_test(a_migration_policy_is_one_of_kafkas),
         cmocka_unit_test(failover_true_means_the_block_with_defaults),
         cmocka_unit_test(upper_election_bound_is_twice_the_lower_unless_given),
         cmocka_unit_test(comments_and_fractions_of_seconds_are_accepted),
