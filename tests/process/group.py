@@ -43,6 +43,18 @@ def wait_for(condition, what, patience_s=PATIENCE_S):
         time.sleep(POLL_S)
 
 
+def wait_reached(goal, now, what, patience_s=90):
+    """Until now() is `goal`. Fails when it stands still for so long, or moves for ten times that: a busy machine
+    may be slow."""
+    last, deadline, end = None, 0, time.monotonic() + 10 * patience_s
+    while (value := now()) != goal:
+        if value != last:
+            last, deadline = value, time.monotonic() + patience_s
+        if time.monotonic() > min(deadline, end):
+            raise AssertionError(f"{value} for {patience_s} s, not {goal}: {what()}")
+        time.sleep(POLL_S * 5)
+
+
 def own_ports():
     """The ports of this process: pytest-xdist's workers share them out."""
     count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
@@ -192,7 +204,7 @@ class Broker:
 
     # ---- looking ----
 
-    def http(self, path, timeout_s=5, **arguments):
+    def http(self, path, timeout_s=30, **arguments):
         return http_request(self.host, self.metrics_port, "GET", path, timeout_s=timeout_s, **arguments)
 
     def _status_of(self, path):

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 import clients
 import java_clients
 import open_transactions
-from group import ROOT, wait_for
+from group import ROOT, wait_for, wait_reached
 from history import FAST
 from killer import Killer, leader_kills
 
@@ -82,8 +82,8 @@ def test_members_of_a_group_read_all_and_share_partitions_through_kills(group3, 
         members[0] = start()
         done = producer.wait_end()
         assert (done["acknowledged"], done["failed"]) == (records, 0), producer.tail()
-        wait_for(lambda: committed_of(group3.bootstrap, "readers", "t", partitions) == records,
-                 lambda: "all is committed\n" + "\n".join(m.tail() for m in members), 120)
+        wait_reached(records, lambda: committed_of(group3.bootstrap, "readers", "t", partitions),
+                     lambda: "\n".join(m.tail() for m in members))
         assert killer.kills >= 2
     wait_for(lambda: sorted(p for each in share() for p in each) == list(range(partitions)),
              lambda: f"each partition has one member: {share()}", 120)
@@ -155,9 +155,9 @@ def test_a_transactional_copy_is_exactly_the_input_through_kills(group3, java, h
         done = producer.wait_end(120 + records / rate)
         assert (done["acknowledged"], done["failed"]) == (records, 0), producer.tail()
         killer.wait_all_kills()
-        wait_for(lambda: committed_of(group3.bootstrap, "copiers", "in", partitions) == records,
-                 lambda: "all is copied\n" + open_transactions.describe(group3, "copiers", names) + "\n" +
-                 "\n".join(each.tail() for each in copiers), 150)
+        wait_reached(records, lambda: committed_of(group3.bootstrap, "copiers", "in", partitions),
+                     lambda: "\n".join([open_transactions.describe(group3, "copiers", names),
+                                        *(each.tail() for each in copiers)]))
     for copier in copiers:
         copier.terminate()
     assert_copied_once_and_in_order(java, group3, records, partitions)
@@ -200,7 +200,7 @@ def test_streams_count_each_word_once_through_kills(group3, java, tmp_path):
                 streams = start()
             time.sleep(pause_s)
         killer.wait_all_kills()
-        wait_committed_records(group3.bootstrap, "counts", partitions, sum(expected.values()), 90, streams.tail)
+        wait_committed_records(group3.bootstrap, "counts", partitions, sum(expected.values()), streams.tail)
     streams.terminate()
     open_transactions.wait_none_open(group3)
     found, _ = java.read(group3.bootstrap, "counts", "read_committed")
@@ -211,16 +211,19 @@ def test_streams_count_each_word_once_through_kills(group3, java, tmp_path):
     print(json.dumps({"kills": kills, "lines": len(lines), "words": sum(expected.values()), "different": len(expected)}))
 
 
-def wait_committed_records(bootstrap, topic, partitions, count, patience_s, tail):
+def wait_committed_records(bootstrap, topic, partitions, count, tail):
     """Reads until so many records are committed."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "not-used", "enable.auto.commit": False,
                          "auto.offset.reset": "earliest", "isolation.level": "read_committed", **FAST})
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
     found = 0
-    deadline = time.monotonic() + patience_s
+
+    def read():
+        nonlocal found
+        found += sum(message.error() is None for message in consumer.consume(1000, 0.5))
+        return min(found, count)
+
     try:
-        while found < count:
-            assert time.monotonic() < deadline, f"{found} of {count} records in {topic}\n{tail()}"
-            found += sum(message.error() is None for message in consumer.consume(1000, 0.5))
+        wait_reached(count, read, tail)
     finally:
         consumer.close()

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 import clients
 import open_transactions
+from group import wait_reached
 from history import FAST
 from killer import Killer, leader_kills
 
@@ -181,16 +182,15 @@ def committed_of(bootstrap, topic, partitions):
         consumer.close()
 
 
-def wait_all_copied(group, topic, partitions, count, copiers, patience_s=90):
-    deadline = time.monotonic() + patience_s
-    want = {p: len(range(p, count, partitions)) for p in range(partitions)}
-    while (now := committed_of(group.bootstrap, topic, partitions)) != want:
+def wait_all_copied(group, topic, partitions, count, copiers):
+    def committed():
         for copier in copiers:
             copier.check()
-        if time.monotonic() > deadline:
-            raise AssertionError(f"committed {now} of {want}; {[(c.transactions, c.told) for c in copiers]}\n" +
-                                 open_transactions.describe(group, GROUP, [c.transactional_id for c in copiers]))
-        time.sleep(0.2)
+        return committed_of(group.bootstrap, topic, partitions)
+
+    wait_reached({p: len(range(p, count, partitions)) for p in range(partitions)}, committed,
+                 lambda: f"{[(c.transactions, c.told) for c in copiers]}\n" +
+                 open_transactions.describe(group, GROUP, [c.transactional_id for c in copiers]))
 
 
 def read_to_end(bootstrap, topic, partitions, isolation):
@@ -230,7 +230,7 @@ def test_a_copy_in_transactions_is_exactly_the_input_through_kills(group3):
     clients.create_topic(group3.bootstrap, "out", partitions)
     copiers = [Copier(group3.bootstrap, "in", "out", f"copier-{n}", abort_every=11) for n in range(2)]
     with Killer(group3, 4.0, kills) as killer:
-        writer = Writer(group3.bootstrap, "in", partitions, a_second=1000)
+        writer = Writer(group3.bootstrap, "in", partitions, a_second=800)
         killer.wait_kills(kills // 2)
         copiers[0].vanish()
         copiers[0] = Copier(group3.bootstrap, "in", "out", "copier-0", abort_every=11)
