@@ -245,6 +245,23 @@ static void rig_deinit(struct rig *rig)
     assert_int_equal(file_remove_tree(rig->fs, rig->directory, &error), STATUS_OK);
 }
 
+/* Leads in epoch 1; for a test's setup, as *state. */
+static struct rig *rig_new_leader(void)
+{
+    struct rig *rig = calloc(1, sizeof(*rig));
+    rig_init(rig);
+    rig_start(rig);
+    rig_lead(rig, 1);
+    return rig;
+}
+
+static int rig_teardown(void **state)
+{
+    rig_deinit(*state);
+    free(*state);
+    return 0;
+}
+
 static void rig_stop_done(void *context, enum status status, const struct error *error)
 {
     (void)error;

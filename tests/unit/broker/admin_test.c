@@ -3,18 +3,7 @@
 
 static int setup(void **state)
 {
-    struct rig *rig = calloc(1, sizeof(*rig));
-    rig_init(rig);
-    rig_start(rig);
-    rig_lead(rig, 1);
-    *state = rig;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_deinit(*state);
-    free(*state);
+    *state = rig_new_leader();
     return 0;
 }
 
@@ -315,7 +304,7 @@ static void a_new_leader_declares_its_catalog_under_its_own_epoch(void **state)
     assert_int_equal(catalog_topic_count(rig->broker), 2);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -13,13 +13,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    rig_deinit(*state);
-    free(*state);
-    return 0;
-}
-
 static struct topic *find(struct rig *rig, const char *name)
 {
     return catalog_find(rig->broker, name, strlen(name));
@@ -351,7 +344,7 @@ static void a_failed_step_is_made_up_for(void **state)
 }
 #endif
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
 int main(void)
 {
     const struct CMUnitTest tests[] = {

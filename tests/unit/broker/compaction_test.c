@@ -22,12 +22,8 @@ static void create_compacted(struct rig *rig, const char *name, const char *rati
 
 static int setup(void **state)
 {
-    struct rig *rig = calloc(1, sizeof(*rig));
-    rig_init(rig);
-    rig_start(rig);
-    rig_lead(rig, 1);
+    struct rig *rig = *state = rig_new_leader();
     create_compacted(rig, "keyed", "0.5");
-    *state = rig;
     return 0;
 }
 

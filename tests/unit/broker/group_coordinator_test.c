@@ -27,13 +27,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    rig_deinit(*state);
-    free(*state);
-    return 0;
-}
-
 static void answered(void *context, const struct group_result *result)
 {
     struct guest *guest = context;
@@ -599,7 +592,7 @@ static void offsets_never_expire_right_after_taking_over(void **state)
     assert_int_equal(committed(rig), -1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
 int main(void)
 {
     const struct CMUnitTest tests[] = {

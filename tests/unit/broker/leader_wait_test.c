@@ -9,13 +9,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    rig_deinit(*state);
-    free(*state);
-    return 0;
-}
-
 static void waited(void *context, enum status status)
 {
     struct rig_answer *answer = context;
@@ -89,7 +82,7 @@ static void listeners_hear_of_each_change_once(void **state)
     assert_int_equal(changes, 3);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -11,13 +11,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    rig_deinit(*state);
-    free(*state);
-    return 0;
-}
-
 /* ---- helpers ---- */
 
 static struct partition *orders(struct rig *rig)
@@ -255,7 +248,7 @@ static void a_broker_that_is_dropped_forgets_its_markers(void **state)
 
 int main(void)
 {
-#define CLAIM(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define CLAIM(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         CLAIM(a_marker_ends_the_transaction_when_the_high_watermark_has_passed_it),
         CLAIM(a_marker_sent_again_is_answered_without_a_second_one),

@@ -2,19 +2,8 @@
 
 static int setup(void **state)
 {
-    struct rig *rig = calloc(1, sizeof(*rig));
-    rig_init(rig);
-    rig_start(rig);
-    rig_lead(rig, 1);
+    struct rig *rig = *state = rig_new_leader();
     rig_create(rig, "orders", 1);
-    *state = rig;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_deinit(*state);
-    free(*state);
     return 0;
 }
 
@@ -168,7 +157,7 @@ static void epoch_ends_answer_as_the_table_says(void **state)
         STATUS_UNKNOWN_EPOCH);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -5,19 +5,8 @@
 
 static int setup(void **state)
 {
-    struct rig *rig = calloc(1, sizeof(*rig));
-    rig_init(rig);
-    rig_start(rig);
-    rig_lead(rig, 1);
+    struct rig *rig = *state = rig_new_leader();
     rig_create(rig, "orders", 4);
-    *state = rig;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_deinit(*state);
-    free(*state);
     return 0;
 }
 
@@ -394,7 +383,7 @@ static void a_commit_that_waits_does_not_go_to_a_new_topic_of_the_name(void **st
     assert_int_equal(call.offsets[0].offset, -1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
 static void a_commit_that_is_not_in_the_log_can_be_taken_back(void **state)
 {
     struct rig *rig = *state;

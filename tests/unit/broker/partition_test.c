@@ -2,21 +2,10 @@
 
 static int setup(void **state)
 {
-    struct rig *rig = calloc(1, sizeof(*rig));
-    rig_init(rig);
-    rig_start(rig);
-    rig_lead(rig, 1);
+    struct rig *rig = *state = rig_new_leader();
     rig_create(rig, "orders", 1);
     rig->hold_high_watermark = true;
     rig_follow(rig, 2, 2);
-    *state = rig;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_deinit(*state);
-    free(*state);
     return 0;
 }
 
@@ -200,7 +189,7 @@ static void a_jump_before_the_first_pass_of_retention_removes_nothing(void **sta
     stepped_loop_settle(&rig->fake);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
 /* ---- what producers leave behind ---- */
 
 static void lead_again(struct rig *rig, int32_t epoch)

@@ -2,19 +2,8 @@
 
 static int setup(void **state)
 {
-    struct rig *rig = calloc(1, sizeof(*rig));
-    rig_init(rig);
-    rig_start(rig);
-    rig_lead(rig, 1);
+    struct rig *rig = *state = rig_new_leader();
     rig_create(rig, "orders", 2);
-    *state = rig;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_deinit(*state);
-    free(*state);
     return 0;
 }
 
@@ -596,7 +585,7 @@ static void producer_ids_never_repeat(void **state)
     stepped_loop_settle(&rig->fake);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -11,13 +11,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    rig_deinit(*state);
-    free(*state);
-    return 0;
-}
-
 static struct topic *find(struct rig *rig, const char *name)
 {
     return catalog_find(rig->broker, name, strlen(name));
@@ -301,7 +294,7 @@ static void stopping_while_starting_stops_after_the_start(void **state)
     assert_true(rig->stopped);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -1,21 +1,6 @@
 /* Connections of the native front end: states, order, liveness, limits. */
 #include "unit/native/front_end.h"
 
-static int start(void **state)
-{
-    struct front_end *front = malloc(sizeof(*front));
-    front_end_start(front);
-    *state = front;
-    return 0;
-}
-
-static int stop(void **state)
-{
-    front_end_stop(*state);
-    free(*state);
-    return 0;
-}
-
 /* ---- states ---- */
 
 static void open_broker_serves_after_hello_alone(void **state)
@@ -336,6 +321,6 @@ int main(void)
         cmocka_unit_test(time_of_an_idle_client_runs_from_its_last_answer),
         cmocka_unit_test(handshake_that_dawdles_is_closed),
     };
-    int failed = cmocka_run_group_tests(tests, start, stop);
+    int failed = cmocka_run_group_tests(tests, front_end_set_up, front_end_tear_down);
     return failed + cmocka_run_group_tests(deadline_tests, NULL, NULL);
 }

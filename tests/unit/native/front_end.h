@@ -126,6 +126,22 @@ static inline void front_end_stop(struct front_end *front)
     assert_int_equal(file_remove_tree(file_system_posix(), front->directory, NULL), STATUS_OK);
 }
 
+/* Of all tests of a program, as the group's fixtures; in *state. */
+static inline int front_end_set_up(void **state)
+{
+    struct front_end *front = malloc(sizeof(*front));
+    front_end_start(front);
+    *state = front;
+    return 0;
+}
+
+static inline int front_end_tear_down(void **state)
+{
+    front_end_stop(*state);
+    free(*state);
+    return 0;
+}
+
 /* ---- clients ---- */
 
 struct client {
@@ -257,6 +273,15 @@ static inline void client_greet(struct client *client)
 {
     struct wire_hello hello = {.version = WIRE_PROTOCOL_VERSION};
     client_expect(client, client_ask(client, WIRE_HELLO, &hello), WIRE_WELCOME);
+}
+
+/* Another connection. */
+static inline void client_reconnect(struct client *client)
+{
+    struct front_end *front = client->front;
+    client_free(client);
+    client_open(client, front);
+    client_greet(client);
 }
 
 static inline void client_create_topic(struct client *client, const char *topic,

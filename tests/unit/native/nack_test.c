@@ -7,21 +7,6 @@
 
 static struct client client;
 
-static int start(void **state)
-{
-    struct front_end *front = malloc(sizeof(*front));
-    front_end_start(front);
-    *state = front;
-    return 0;
-}
-
-static int stop(void **state)
-{
-    front_end_stop(*state);
-    free(*state);
-    return 0;
-}
-
 static int greet(void **state)
 {
     client_open(&client, *state);
@@ -34,14 +19,6 @@ static int leave(void **state)
     (void)state;
     client_free(&client);
     return 0;
-}
-
-static void reconnect(void)
-{
-    struct front_end *front = client.front;
-    client_free(&client);
-    client_open(&client, front);
-    client_greet(&client);
 }
 
 static void fill(const char *topic, const char *const *values, uint32_t count)
@@ -140,7 +117,7 @@ static void a_record_given_back_takes_none_before_it_along(void **state)
     FILL("before", "a", "b", "c");
     expect_fetch("before", "a b c");
     expect_nack("before", 2, 1, NULL);
-    reconnect();
+    client_reconnect(&client);
     expect_fetch("before", "a b c");
 }
 
@@ -153,7 +130,7 @@ static void committed_offset_goes_down_to_a_record_given_back(void **state)
     assert_int_equal(committed_offset("down"), 3);
     expect_nack("down", 1, 1, NULL);
     assert_int_equal(committed_offset("down"), 1);
-    reconnect();
+    client_reconnect(&client);
     expect_fetch("down", "b c");
 }
 
@@ -214,7 +191,7 @@ static void record_given_back_for_the_third_time_is_a_dead_letter(void **state)
     assert_memory_equal(letter.reason.data, "bad", 3);
     assert_int_equal(letter.value.bytes, 5);
     assert_memory_equal(letter.value.data, "hello", 5);
-    reconnect();
+    client_reconnect(&client);
     expect_fetch("orders", "next");
     expect_nack("orders", 0, 1, NULL);
 }
@@ -343,7 +320,7 @@ static void client_may_leave_at_any_moment_of_a_nack(void **state)
         ask_nack("brief", 0, 1);
         for (int i = 0; i < turns; i++)
             event_base_loop(loop_event_base(client.front->loop), EVLOOP_ONCE | EVLOOP_NONBLOCK);
-        reconnect();
+        client_reconnect(&client);
         /* Where the dead letter was written, the group may have been moved: back to the start. */
         expect_fetch_anything("brief");
         struct wire_commit commit = {.topic = wire_text("brief"), .partition = 0, .offset = 0};
@@ -440,5 +417,5 @@ int main(void)
         cmocka_unit_test(attempts_forget_the_one_touched_longest_ago),
         cmocka_unit_test(name_too_long_for_its_suffix_is_cut_and_told_apart),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, front_end_set_up, front_end_tear_down);
 }

@@ -3,21 +3,6 @@
 
 static struct client client;
 
-static int start(void **state)
-{
-    struct front_end *front = malloc(sizeof(*front));
-    front_end_start(front);
-    *state = front;
-    return 0;
-}
-
-static int stop(void **state)
-{
-    front_end_stop(*state);
-    free(*state);
-    return 0;
-}
-
 static int greet(void **state)
 {
     client_open(&client, *state);
@@ -363,14 +348,6 @@ static void expect_values(uint64_t number, const char *expected)
     assert_string_equal(values, expected);
 }
 
-static void reconnect(void)
-{
-    struct front_end *front = client.front;
-    client_free(&client);
-    client_open(&client, front);
-    client_greet(&client);
-}
-
 static void group_reads_on_where_it_left_off(void **state)
 {
     (void)state;
@@ -380,7 +357,7 @@ static void group_reads_on_where_it_left_off(void **state)
     expect_values(ask_fetch("group", "g", 2), "v2 v3");
     expect_values(ask_fetch("group", "g", 9), "v4");
     expect_values(ask_fetch("group", "g", 9), "");
-    reconnect();
+    client_reconnect(&client);
     expect_values(ask_fetch("group", "g", 9), "");
 }
 
@@ -391,7 +368,7 @@ static void delivery_without_a_further_fetch_is_not_committed(void **state)
     client_expect(&client, ask_batch("again", 0, 4, false), WIRE_PRODUCE_BATCH_ACK);
     expect_values(ask_fetch("again", "g", 2), "v0 v1");
     expect_values(ask_fetch("again", "g", 1), "v2");
-    reconnect();
+    client_reconnect(&client);
     /* v2 was on its way only; v0 and v1 were shown to have arrived. */
     expect_values(ask_fetch("again", "g", 9), "v2 v3");
 }
@@ -458,7 +435,7 @@ static void commit_rewinds_the_session(void **state)
     client_expect(&client, ask_commit("rewind", 0, 1), WIRE_OK);
     expect_values(ask_fetch("rewind", "g", 9), "v1 v2");
     client_expect(&client, ask_commit("rewind", 0, 3), WIRE_OK);
-    reconnect();
+    client_reconnect(&client);
     expect_values(ask_fetch("rewind", "g", 9), "");
 }
 
@@ -543,7 +520,7 @@ static void reader_that_leaves_while_it_waits_is_forgotten(void **state)
     client_create_topic(&client, "left", 1);
     ask_positions("left", 0, 0, 9, 20000);
     assert_int_equal(native_stats(front->native)->requests_in_flight, 1);
-    reconnect();
+    client_reconnect(&client);
     client_produce(&client, "left", "", "v");
     assert_int_equal(native_stats(front->native)->requests_in_flight, 0);
 }
@@ -643,5 +620,5 @@ int main(void)
         TEST(offsets_for_a_time_are_found),
         TEST(status_is_json),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, front_end_set_up, front_end_tear_down);
 }

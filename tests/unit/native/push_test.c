@@ -6,21 +6,6 @@
 
 static struct client client;
 
-static int start(void **state)
-{
-    struct front_end *front = malloc(sizeof(*front));
-    front_end_start(front);
-    *state = front;
-    return 0;
-}
-
-static int stop(void **state)
-{
-    front_end_stop(*state);
-    free(*state);
-    return 0;
-}
-
 static int greet(void **state)
 {
     client_open(&client, *state);
@@ -33,14 +18,6 @@ static int leave(void **state)
     (void)state;
     client_free(&client);
     return 0;
-}
-
-static void reconnect(void)
-{
-    struct front_end *front = client.front;
-    client_free(&client);
-    client_open(&client, front);
-    client_greet(&client);
 }
 
 static uint64_t ask_subscribe(const char *topic, const char *group)
@@ -313,7 +290,7 @@ static void what_the_client_has_shown_to_have_is_committed(void **state)
     produce_numbers("kept", 3, 2);
     next_record(false);
     next_record(false);
-    reconnect();
+    client_reconnect(&client);
     subscribe("kept", "kept");
     expect_numbers(3, 2);
 }
@@ -339,7 +316,7 @@ static void nothing_is_committed_for_a_client_that_commits_itself(void **state)
     union wire_message message = expect_amid(ask_commit("own", 6), WIRE_ERROR, &records);
     assert_int_equal(message.error.code, WIRE_CODE_BAD_FRAME);
     assert_int_equal(committed_offset("own"), 0);
-    reconnect();
+    client_reconnect(&client);
     subscribe("own", "own");
     expect_numbers(0, 5);
 }
@@ -373,7 +350,7 @@ static void connection_pulls_or_is_pushed_to(void **state)
     client_expect_error(&client, ask_subscribe("mode", "h"), WIRE_CODE_BAD_PROTOCOL);
     client_expect_error(&client, client_ask(&client, WIRE_SUBSCRIBE, &committed),
                         WIRE_CODE_BAD_PROTOCOL);
-    reconnect();
+    client_reconnect(&client);
     client_expect(&client, client_ask(&client, WIRE_FETCH, &fetch), WIRE_OK);
     client_expect_error(&client, ask_subscribe("mode", "g"), WIRE_CODE_BAD_PROTOCOL);
 }
@@ -502,7 +479,7 @@ static void subscriber_may_leave_at_any_moment(void **state)
             turn(1);
             answer_what_is_there();
         }
-        reconnect();
+        client_reconnect(&client);
     }
     turn(10);
     assert_int_equal(native_stats(client.front->native)->requests_in_flight, 0);
@@ -530,5 +507,5 @@ int main(void)
         TEST(subscriber_may_leave_at_any_moment),
         TEST(deleted_topic_that_comes_again_is_read_from_its_start),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, front_end_set_up, front_end_tear_down);
 }

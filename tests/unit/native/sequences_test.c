@@ -7,21 +7,6 @@ static struct client client;
 static int64_t producer_id;
 static uint16_t producer_epoch;
 
-static int start(void **state)
-{
-    struct front_end *front = malloc(sizeof(*front));
-    front_end_start(front);
-    *state = front;
-    return 0;
-}
-
-static int stop(void **state)
-{
-    front_end_stop(*state);
-    free(*state);
-    return 0;
-}
-
 static int64_t init_named(const char *name)
 {
     struct wire_init_producer_id init = {.has_name = name != NULL,
@@ -484,5 +469,5 @@ int main(void)
         TEST(a_frame_of_another_epoch_is_fenced),
         TEST(distances_wrap),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, front_end_set_up, front_end_tear_down);
 }
