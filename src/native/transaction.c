@@ -96,6 +96,7 @@ void native_begin_txn(struct native_request *request, const union wire_message *
 struct end_work {
     struct native_request *request;
     struct transaction_request transaction;
+    struct transaction_request carried_out; /* the same again: answered when all of it is done */
     struct slice name; /* own memory: the connection may go before the answer */
     bool repeated;
 };
@@ -105,6 +106,32 @@ static void end_free(struct native_request *request)
     struct end_work *work = request->work;
     free((void *)work->name.data);
     free(work);
+}
+
+/* Whatever became of the waiting: the outcome is on record. */
+static void carried_out(void *context, struct transaction_request *asked)
+{
+    struct end_work *work = context;
+    (void)asked;
+    if (native_request_wanted(work->request)) {
+        native_answer_ok(work->request);
+    } else {
+        native_finish(work->request);
+    }
+}
+
+/* Who was told that it is committed reads it, and finds the group's offsets there (4.9). */
+static void wait_carried_out(struct end_work *work)
+{
+    work->carried_out = (struct transaction_request){
+        .id = work->name,
+        .producer_id = work->transaction.producer_id,
+        .producer_epoch = work->transaction.producer_epoch,
+        .commit = work->transaction.commit,
+        .done = carried_out,
+        .context = work,
+    };
+    broker_end_transaction(native_broker(work->request), &work->carried_out);
 }
 
 static void ended(void *context, struct transaction_request *asked)
@@ -122,7 +149,9 @@ static void ended(void *context, struct transaction_request *asked)
     bool fenced = status == STATUS_PRODUCER_FENCED || status == STATUS_PRODUCER_ID_MAPPING;
     bool over = status == STATUS_OK || fenced || status == STATUS_INVALID_TXN_STATE;
     transaction->state = over ? NATIVE_TRANSACTION_IDLE : NATIVE_TRANSACTION_ENDING;
-    if (status == STATUS_OK) {
+    if (asked->status == STATUS_OK) {
+        wait_carried_out(work);
+    } else if (status == STATUS_OK) {
         native_answer_ok(request);
     } else {
         native_fail_status(request, status, &asked->error);
