@@ -1,8 +1,8 @@
 /* delete_records.c: see delete_records.h.
  *
  * The start is raised at once; what is waited for is that it lasts: first the store's flush, then
- * the followers, who report the log start they have with their fetches. They are asked after a few
- * milliseconds at a time, which nobody does often enough for it to matter. */
+ * the followers, who report the log start that they have on disk with their fetches. They are asked
+ * after a few milliseconds at a time, which nobody does often enough for it to matter. */
 #include "broker/delete_records.h"
 
 #include <stdlib.h>

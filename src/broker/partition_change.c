@@ -44,6 +44,8 @@ void partition_follow_log_start(struct partition *partition, int64_t log_start)
 {
     if (log_start <= partition_log_start(partition)) return;
     partition_raise_log_start(partition, log_start);
+    /* The leader hears of it when it is on disk: somebody may wait for that (DeleteRecords). */
+    log_store_flush(partition->broker->store, NULL, NULL);
 }
 
 /* ---- changes ---- */

@@ -418,7 +418,7 @@ static void exclusive_apply_reset(struct exclusive *exclusive)
     log->directory_made = true;
     log->log_end = log->durable = exclusive->offset;
     if (!exclusive->keeps_front || log->log_start > exclusive->offset) {
-        log->log_start = exclusive->offset;
+        log->log_start = log->recorded_start = exclusive->offset;
     }
     if (!exclusive->keeps_front) log->dropped_to = 0;
     log_unquarantine_from(log, exclusive->keeps_front ? exclusive->offset : log->log_start);

@@ -17,7 +17,8 @@
 #include "log/partition_log.h"
 
 struct log_store_handlers {
-    /* A log's durable offset moved. Called for each log of a commit, in log order. */
+    /* A log's durable offset moved, or its recorded start. Called for each log of a commit, in log
+     * order. */
     void (*durable)(void *context, struct partition_log *log);
     /* A log failed (write or sync error). Called once. */
     void (*failed)(void *context, struct partition_log *log, const struct error *error);

@@ -29,6 +29,10 @@ void offsets_mark(struct partition_log *log)
 void offsets_forget(struct partition_log *log)
 {
     struct log_store *store = log->store;
+    struct offsets_job *work = &store->offsets_job;
+    for (uint32_t i = 0; work->in_flight && i < work->count; i++) {
+        if (work->updates[i].log == log) work->updates[i].log = NULL;
+    }
     if (!log->offsets_dirty) return;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < store->offsets_dirty_count; i++) {
@@ -58,11 +62,25 @@ static void offsets_run(struct job *job)
     work->status = offsets_file_write(&store->table, store->options.fs, path, &work->error);
 }
 
+/* Log starts that are on disk now: their owners hear of it as of a durable offset. What they do may
+ * ask for another round: this one is still under way. */
+static void offsets_are_written(struct log_store *store)
+{
+    struct offsets_job *work = &store->offsets_job;
+    for (uint32_t i = 0; i < work->count; i++) {
+        struct partition_log *log = work->updates[i].log;
+        if (log == NULL || work->updates[i].log_start <= log->recorded_start) continue;
+        log->recorded_start = work->updates[i].log_start;
+        if (!log->dropped && store->options.handlers.durable != NULL) {
+            store->options.handlers.durable(store->options.handlers.context, log);
+        }
+    }
+}
+
 static void offsets_done(struct job *job)
 {
     struct offsets_job *work = CONTAINER_OF(job, struct offsets_job, job);
     struct log_store *store = CONTAINER_OF(work, struct log_store, offsets_job);
-    work->in_flight = false;
     for (uint32_t i = 0; i < work->count; i++) {
         free(work->updates[i].topic);
     }
@@ -71,9 +89,14 @@ static void offsets_done(struct job *job)
     if (work->status != STATUS_OK) {
         log_warn("offsets_not_written error=\"%s\"", work->error.text);
         store->offsets_unwritten = true;
+        for (uint32_t i = 0; i < work->count; i++) {
+            if (work->updates[i].log != NULL) offsets_mark(work->updates[i].log);
+        }
     } else {
         store->offsets_unwritten = false;
+        offsets_are_written(store);
     }
+    work->in_flight = false;
     store->offsets_round++;
     if (work->status != STATUS_OK) log_store_fail_round(store, &work->error);
     if (store->offsets_dirty_count > 0 || store->offsets_unwritten) {
@@ -97,7 +120,8 @@ bool offsets_start(struct log_store *store)
         struct partition_log *log = store->offsets_dirty[i];
         log->offsets_dirty = false;
         work->updates[i] =
-            (struct offsets_update){.key = {.uid = log->uid, .partition = log->partition},
+            (struct offsets_update){.log = log,
+                                    .key = {.uid = log->uid, .partition = log->partition},
                                     .topic = memory_copy_text(log->topic),
                                     .high_watermark = log->noted_high_watermark,
                                     .log_start = log->log_start,

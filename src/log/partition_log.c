@@ -98,6 +98,11 @@ int64_t partition_log_start_offset(const struct partition_log *log)
     return log->log_start;
 }
 
+int64_t partition_log_recorded_start(const struct partition_log *log)
+{
+    return log->recorded_start;
+}
+
 int64_t partition_log_end_offset(const struct partition_log *log)
 {
     return log->log_end;

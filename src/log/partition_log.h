@@ -42,6 +42,8 @@ void *partition_log_owner(const struct partition_log *log);
 void partition_log_configure(struct partition_log *log, const struct log_config *config);
 
 int64_t partition_log_start_offset(const struct partition_log *log);
+/* Up to which the log start does not come back after a crash. */
+int64_t partition_log_recorded_start(const struct partition_log *log);
 int64_t partition_log_end_offset(const struct partition_log *log);
 int64_t partition_log_durable_offset(const struct partition_log *log);
 int64_t partition_log_bytes(const struct partition_log *log); /* on disk + queued */

@@ -290,7 +290,7 @@ static void recovery_fill(struct recovery *recovery, struct partition_log *log,
 {
     recovery_fill_segments(recovery, log);
     log->log_end = log->durable = recovery->expected;
-    log->log_start = recovery_log_start(recovery, log);
+    log->log_start = log->recorded_start = recovery_log_start(recovery, log);
     log->dropped_to = recovery_dropped_to(recovery, log);
     recovery_fill_ranges(recovery, log);
     recovery_fill_epochs(recovery, log);

@@ -138,7 +138,8 @@ struct partition_log {
     struct partition_log *next_dirty;  /* also the list of recovered, not yet adopted ones */
 
     int64_t log_start, log_end, durable;
-    int64_t read_limit; /* while BUSY: nothing from here on is given out; else INT64_MAX */
+    int64_t recorded_start; /* what a start after a crash would find, at least */
+    int64_t read_limit;     /* while BUSY: nothing from here on is given out; else INT64_MAX */
     struct epoch_history epochs;
     struct segment **segments; /* ascending; the last one takes appends, unless sealed */
     uint32_t segment_count, segment_capacity;
@@ -269,6 +270,7 @@ struct positions_job {
     struct error error;
 };
 struct offsets_update {
+    struct partition_log *log; /* NULL: gone meanwhile */
     struct partition_key key;
     char *topic;
     int64_t high_watermark, log_start, dropped_to;

@@ -37,7 +37,7 @@ static void fill_marks(const struct follow_partition *of, struct wire_request_en
 {
     struct partition_log *log = partition_log_of(of->partition);
     entry->slot = of->slot;
-    entry->log_start = partition_log_start_offset(log);
+    entry->log_start = partition_log_recorded_start(log); /* none that a crash takes back */
     entry->fetch_offset = partition_log_end_offset(log);
     entry->durable_offset = partition_log_durable_offset(log);
     entry->last_epoch =

@@ -101,11 +101,24 @@ static bool is_fit_to_join(const struct leader *leader, const struct follower *f
            0;
 }
 
+/* Else it could lead, and bring back records that were answered as deleted. */
+static bool has_log_starts(const struct follower *follower)
+{
+    const struct position *position;
+    DL_FOREACH2(follower->all, position, all_next)
+    {
+        if (position->of == NULL) continue;
+        if (position->follower_start < partition_log_start(position->of->partition)) return false;
+    }
+    return true;
+}
+
 bool follower_may_join(const struct leader *leader, const struct follower *follower)
 {
     if (!is_fit_to_join(leader, follower)) return false;
     int looked = 0;
     const struct position *position;
+    if (!has_log_starts(follower)) return false;
     DL_FOREACH2(follower->lag, position, lag_next)
     {
         if (++looked > JOIN_LAG_MAX) return false;

@@ -95,6 +95,23 @@ def test_deleted_records_stay_deleted_after_a_failover(new_group):
     consumer.close()
 
 
+def test_deleted_records_stay_deleted_when_all_brokers_die_at_once(new_group):
+    group = new_group().start()
+    leader = group.wait_all_in_sync()
+    clients.create_topic(group.bootstrap, "shrinking", 1)
+    clients.produce(group.bootstrap, "shrinking", [b"%d" % i for i in range(10)])
+    assert delete_records(leader, "shrinking", 7) == (7, 0)
+    for broker in group.brokers:
+        broker.kill()
+    others = group.others(leader)
+    for broker in others:
+        broker.start()
+    group.wait_leader(among=others)
+    consumer = clients.Consumer({"bootstrap.servers": group.bootstrap, "group.id": "reader", **FAST})
+    assert consumer.get_watermark_offsets(clients.TopicPartition("shrinking", 0), timeout=30) == (7, 10)
+    consumer.close()
+
+
 def test_a_replica_that_comes_back_empty_catches_up_with_a_log_start_inside_a_batch(new_group):
     group = new_group().start()
     leader = group.wait_all_in_sync()

@@ -57,6 +57,36 @@ static void a_raised_start_removes_whole_segments_below_it_and_survives(void **s
     memory_disk_deinit(&disk);
 }
 
+static void a_raised_start_counts_as_recorded_when_it_is_on_disk(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    (void)state;
+    begin_with(&f, &disk, 10);
+    partition_log_raise_start(f.log, 2, 10); /* inside the first segment */
+    assert_int_equal(partition_log_recorded_start(f.log), 0);
+    disk.fail_at = disk.operations + 1;
+    log_store_flush_offsets(f.store, fixture_done, &f);
+    f.done_status = STATUS_OK;
+    fake_loop_run(&f.loop);
+    assert_int_equal(f.done_status, STATUS_IO);
+    assert_int_equal(partition_log_recorded_start(f.log), 0);
+    int told = f.durable_calls;
+    log_store_flush_offsets(f.store, fixture_done, &f);
+    fake_loop_run(&f.loop);
+    assert_int_equal(f.done_status, STATUS_OK);
+    assert_int_equal(partition_log_recorded_start(f.log), 2);
+    assert_int_equal(f.durable_calls, told + 1);
+    partition_log_raise_start(f.log, 5, 10);
+    fixture_crash(&f);
+    memory_disk_power_cut(&disk);
+    fixture_reopen(&f);
+    assert_int_equal(partition_log_start_offset(f.log), 2);
+    assert_int_equal(partition_log_recorded_start(f.log), 2);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
 static void a_start_inside_a_batch_costs_nothing_at_any_restart(void **state)
 {
     struct memory_disk disk;
@@ -207,6 +237,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_raised_start_removes_whole_segments_below_it_and_survives),
+        cmocka_unit_test(a_raised_start_counts_as_recorded_when_it_is_on_disk),
         cmocka_unit_test(a_start_inside_a_batch_costs_nothing_at_any_restart),
         cmocka_unit_test(raising_the_start_to_the_end_begins_a_new_segment),
         cmocka_unit_test(a_crash_at_any_operation_of_removal_leaves_no_hole),

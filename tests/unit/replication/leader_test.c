@@ -701,6 +701,27 @@ static void who_is_level_joins_after_staying_level_for_a_while(void **state)
     bench_free(bench);
 }
 
+/* Leading, it would bring back what was answered as deleted. */
+static void below_the_log_start_nobody_joins(void **state)
+{
+    struct bench *bench = bench_new();
+    (void)state;
+    (void)bench_open(bench, 1, 0, 0);
+    bench_commit_isr(bench, 3);
+    bench_append(bench, 3);
+    (void)bench_open(bench, 1, 3, 3);
+    partition_log_raise_start(partition_log_of(bench_partition(bench, 0)), 2, 3);
+    uint64_t session = bench_open(bench, 2, 3, 3);
+    keep_in_touch(bench, 1000 * MS);
+    assert_int_equal(bench->proposals, 0);
+    struct said said = bench_marking(bench, 2, session, WIRE_PROGRESS, 3, 3);
+    said.entries[0].log_start = 2;
+    (void)bench_say(bench, &said);
+    keep_in_touch(bench, 600 * MS);
+    assert_proposed(bench, 2, true, ISR_WHY_CAUGHT_UP);
+    bench_free(bench);
+}
+
 static void below_the_high_watermark_or_the_epochs_start_nobody_joins(void **state)
 {
     struct bench *bench = bench_new();
@@ -871,6 +892,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(no_shrink_takes_the_set_below_the_minimum),
     cmocka_unit_test(one_change_at_a_time),
     cmocka_unit_test(who_is_level_joins_after_staying_level_for_a_while),
+    cmocka_unit_test(below_the_log_start_nobody_joins),
     cmocka_unit_test(below_the_high_watermark_or_the_epochs_start_nobody_joins),
     cmocka_unit_test(without_the_manifest_nobody_joins),
     cmocka_unit_test(an_incarnation_that_is_not_recorded_does_not_join),
