@@ -107,6 +107,8 @@ struct broker {
 
     /* retention.c */
     struct timer *retention_timer;
+    bool clock_trusted;          /* at the last look at it */
+    bool clock_doubted;          /* … and there was an alarm */
     int64_t quarantine_swept_ms; /* monotonic; 0: not yet */
     bool quarantine_sweeping;
 

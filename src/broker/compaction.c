@@ -89,7 +89,9 @@ static void look_at_partition(struct broker *broker, struct partition *partition
 {
     const struct topic_settings *settings = &partition->topic->settings;
     if (!partition_may_be_cleaned(partition, loop_now_us(broker->loop))) return;
-    if (partition_log_roll_before(partition->log, earlier_ms(now_ms, settings->log.segment_ms))) {
+    if (!broker->clock_trusted && settings->min_compaction_lag_ms > 0) return;
+    if (broker->clock_trusted &&
+        partition_log_roll_before(partition->log, earlier_ms(now_ms, settings->log.segment_ms))) {
         timer_start(broker->compaction->timer, ROLLED_US);
     }
     struct candidate candidate = {.partition = partition,
@@ -123,7 +125,7 @@ static void pass_start(struct broker *broker, const struct candidate *candidate,
         .limit_offset = candidate->limit_offset,
         .decided_offset =
             MUTANT(17) ? partition_log_end_offset(partition->log) : partition->high_watermark,
-        .now_ms = now_ms,
+        .now_ms = broker->clock_trusted ? now_ms : COMPACTION_NO_CLOCK,
         .settled_before_ms = candidate->settled_before_ms,
         .delete_retention_ms = partition->topic->settings.delete_retention_ms,
         .copied_to = copied_to(partition),

@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/status.h"
 #include "base/uuid.h"
+#include "log/log_store.h"
 
 #define GROUP_MEMBERS_MAX 7
 #define GROUP_HOST_BYTES  256
@@ -74,6 +75,8 @@ struct group_port {
     /* The high watermark as it is told (LIST_OFFSETS, metrics); false: none is known. NULL: the
      * partition's own. */
     bool (*told_high_watermark)(void *context, const struct partition *partition, int64_t *out);
+    /* What the others' clocks say of this one's. NULL: nothing. */
+    enum clock_witness (*clock)(void *context);
     /* The manifest has a new version (catalog_version()); broker_manifest_committed() comes later.
      */
     void (*manifest_changed)(void *context);

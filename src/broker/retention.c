@@ -1,8 +1,10 @@
 /* retention.c: the broker's slow tick: old segments go (leader; followers follow its log start),
  * idle producers are forgotten, what was set aside a day ago is removed.                        */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "broker/catalog_write.h"
 #include "broker/group_coordinator_state.h"
@@ -33,10 +35,31 @@ struct clock_look {
     bool trusted;
 };
 
+static void note_trust(struct broker *broker, enum clock_trust trust, int64_t wall_ms)
+{
+    char text[120];
+    bool doubted = trust == CLOCK_DOUBTED;
+    broker->clock_trusted = trust == CLOCK_TRUSTED;
+    if (doubted == broker->clock_doubted) return;
+    broker->clock_doubted = doubted;
+    if (!doubted) {
+        log_info("clock_believed wall_ms=%lld", (long long)wall_ms);
+        return;
+    }
+    snprintf(text, sizeof(text),
+             "the wall clock says %lld ms: nothing goes by age until others confirm it, or an hour",
+             (long long)wall_ms);
+    broker_alarm(broker, "clock_doubted", text);
+}
+
 static struct clock_look look_at_clock(struct broker *broker)
 {
+    const struct group_port *port = &broker->port;
+    enum clock_witness witness =
+        port->clock == NULL ? CLOCK_UNWITNESSED : port->clock(port->context);
     struct clock_look look = {.wall_ms = loop_wall_ms(broker->loop)};
-    look.trusted = log_store_look_at_clock(broker->store, look.wall_ms);
+    note_trust(broker, log_store_look_at_clock(broker->store, look.wall_ms, witness), look.wall_ms);
+    look.trusted = broker->clock_trusted;
     return look;
 }
 
@@ -140,7 +163,7 @@ static void retention_tick(void *context)
     /* Also by who does not lead now: a leader must know the clock from before. */
     struct clock_look look = look_at_clock(broker);
     look_at_partitions(broker, look);
-    if (look.trusted) compaction_look(broker);
+    compaction_look(broker);
     if (look.trusted) group_offsets_expire(broker);
     if (look.trusted) sweep_quarantine(broker);
     if (look.trusted) transactions_tick(broker);

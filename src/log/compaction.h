@@ -28,6 +28,8 @@
 /* Memory of a broker's one map at a time: a million keys a pass. */
 #define COMPACTION_MAP_BYTES (32u * 1024 * 1024)
 
+#define COMPACTION_NO_CLOCK INT64_MIN
+
 /* What there is to do in a log. */
 struct log_cleanable {
     int64_t clean_bytes;
@@ -48,7 +50,7 @@ struct log_compaction {
     int64_t limit_offset; /* below it all is decided and committed: min(high watermark, last stable
                              offset) */
     int64_t decided_offset;    /* markers up to here are looked at: the high watermark */
-    int64_t now_ms;            /* wall clock */
+    int64_t now_ms;            /* wall clock; COMPACTION_NO_CLOCK: nothing goes or is dated by it */
     int64_t settled_before_ms; /* segments with a newer record stay dirty (min.compaction.lag.ms) */
     int64_t delete_retention_ms;
     /* Tombstones and markers from here on stay, whatever their age: somebody copies the log and has

@@ -99,6 +99,7 @@ static int64_t new_horizon_ms(const struct compaction *compaction)
 {
     int64_t horizon_ms;
     const struct log_compaction *request = compaction->request;
+    if (request->now_ms == COMPACTION_NO_CLOCK) return BATCH_HORIZON_NONE;
     return __builtin_add_overflow(request->now_ms, request->delete_retention_ms, &horizon_ms)
                ? INT64_MAX
                : horizon_ms;

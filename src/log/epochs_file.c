@@ -61,7 +61,8 @@ static void epochs_forget(struct partition_table *table)
 enum status epochs_file_load(struct partition_table *table, struct file_system *fs,
                              const char *path, struct error *error)
 {
-    enum status status = partition_document_load(table, fs, path, epochs_read_partition, error);
+    enum status status =
+        partition_document_load(table, fs, path, NULL, epochs_read_partition, error);
     if (status != STATUS_OK) epochs_forget(table);
     return status;
 }
@@ -83,5 +84,5 @@ static bool epochs_put_partition(const struct partition_record *record, json_t *
 enum status epochs_file_write(struct partition_table *table, struct file_system *fs,
                               const char *path, struct error *error)
 {
-    return partition_document_write(table, fs, path, epochs_put_partition, error);
+    return partition_document_write(table, fs, path, NULL, epochs_put_partition, error);
 }

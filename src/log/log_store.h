@@ -102,10 +102,18 @@ void log_store_flush_offsets(struct log_store *store, log_done_fn done, void *co
 /* As flush, and writes high watermarks and log starts: at a clean stop. */
 void log_store_stop(struct log_store *store, log_done_fn done, void *context);
 
-/* A pass of retention compares the wall clock with the monotonic one: are times to be trusted in
- * it? A jump since the pass before postpones what depends on them by this pass (F45). Every pass
- * has to look, once, from the start of the broker on, also where nothing is to be removed. */
-bool log_store_look_at_clock(struct log_store *store, int64_t now_wall_ms);
+/* A pass of retention looks at the wall clock: are times to be trusted in it (F45)?
+ *
+ * A jump against the monotonic clock since the pass before postpones what depends on time by this
+ * pass. If it is more than a day ahead of what was expected, after a start of what was on record at
+ * the last stop, the clock is doubted: until a majority of the group confirms it, or for an hour,
+ * after which it is believed where nobody can tell (a broker alone that was off for long). One that
+ * others contradict is doubted for as long as they do. Every pass has to look, once, from the start
+ * of the broker on, also where nothing is to be removed. */
+enum clock_witness { CLOCK_UNWITNESSED, CLOCK_CONFIRMED, CLOCK_CONTRADICTED };
+enum clock_trust { CLOCK_TRUSTED, CLOCK_JUMPED, CLOCK_DOUBTED };
+enum clock_trust log_store_look_at_clock(struct log_store *store, int64_t now_wall_ms,
+                                         enum clock_witness witness);
 
 size_t log_store_unsynced_bytes(const struct log_store *store);
 /* When the commit in flight started (0: none): a disk that does not finish a sync (F43, M28). */

@@ -1,9 +1,22 @@
 /* offsets_file.c: replication-offsets.json: high watermark, log start and what compaction dropped
  * of every partition, as one sealed document: {partitions: [{topic, uid, partition, high_watermark,
- * log_start, dropped_to}], checksum}. Written each second if something changed, before a tombstone
- * goes, and at stop. An older file has no dropped_to. decisions 11. */
+ * log_start, dropped_to}], wall_ms, checksum}. Written each second if something changed, before a
+ * tombstone goes, and at stop. wall_ms: the wall clock when it was last trusted. An older file has
+ * neither dropped_to nor wall_ms. decisions 11. */
 #include "base/json.h"
 #include "log/partition_document.h"
+
+static enum status offsets_read_head(struct partition_table *table, const json_t *document,
+                                     struct error *error)
+{
+    return json_get_int_or(document, "wall_ms", 0, INT64_MAX, -1, &table->wall_ms, error);
+}
+
+static void offsets_put_head(const struct partition_table *table, json_t *document)
+{
+    if (table->wall_ms < 0) return;
+    json_object_set_new(document, "wall_ms", json_integer(table->wall_ms));
+}
 
 static enum status offsets_read_partition(struct partition_table *table, const json_t *item,
                                           struct error *error)
@@ -33,7 +46,8 @@ static enum status offsets_read_partition(struct partition_table *table, const j
 enum status offsets_file_load(struct partition_table *table, struct file_system *fs,
                               const char *path, struct error *error)
 {
-    return partition_document_load(table, fs, path, offsets_read_partition, error);
+    return partition_document_load(table, fs, path, offsets_read_head, offsets_read_partition,
+                                   error);
 }
 
 static bool offsets_put_partition(const struct partition_record *record, json_t *item)
@@ -50,5 +64,6 @@ static bool offsets_put_partition(const struct partition_record *record, json_t 
 enum status offsets_file_write(struct partition_table *table, struct file_system *fs,
                                const char *path, struct error *error)
 {
-    return partition_document_write(table, fs, path, offsets_put_partition, error);
+    return partition_document_write(table, fs, path, offsets_put_head, offsets_put_partition,
+                                    error);
 }

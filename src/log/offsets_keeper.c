@@ -48,6 +48,7 @@ static void offsets_run(struct job *job)
     struct log_store *store = CONTAINER_OF(work, struct log_store, offsets_job);
     char path[PATH_MAX];
     pthread_mutex_lock(&store->table.mutex);
+    store->table.wall_ms = work->wall_ms;
     for (uint32_t i = 0; i < work->count; i++) {
         const struct offsets_update *update = &work->updates[i];
         struct partition_record *record =
@@ -106,6 +107,12 @@ static void offsets_done(struct job *job)
     if (store->waiting_first != NULL) commit_schedule(store);
 }
 
+void offsets_touch(struct log_store *store)
+{
+    store->offsets_unwritten = true;
+    if (!store->offsets_job.in_flight) timer_start(store->offsets_timer, OFFSETS_INTERVAL_US);
+}
+
 bool offsets_start(struct log_store *store)
 {
     struct offsets_job *work = &store->offsets_job;
@@ -128,6 +135,7 @@ bool offsets_start(struct log_store *store)
                                     .dropped_to = log->dropped_to};
     }
     store->offsets_dirty_count = 0;
+    work->wall_ms = retention_recorded_clock(store);
     work->in_flight = true;
     work->job = (struct job){.run = offsets_run, .done = offsets_done};
     executor_submit(store->options.executor, EXECUTOR_LANE_BACKGROUND, &work->job);

@@ -19,8 +19,8 @@ enum status partition_document_key(const json_t *item, struct partition_key *key
 }
 
 enum status partition_document_load(struct partition_table *table, struct file_system *fs,
-                                    const char *path, partition_document_read_fn read,
-                                    struct error *error)
+                                    const char *path, partition_document_read_head_fn read_head,
+                                    partition_document_read_fn read, struct error *error)
 {
     struct buffer content;
     json_t *document = NULL;
@@ -31,6 +31,7 @@ enum status partition_document_load(struct partition_table *table, struct file_s
     if (status == STATUS_OK) {
         status = json_open_sealed(content.data, content.bytes, &document, error);
     }
+    if (status == STATUS_OK && read_head != NULL) status = read_head(table, document, error);
     if (status == STATUS_OK) status = json_get_array(document, "partitions", &partitions, error);
     if (status == STATUS_OK) {
         json_array_foreach(partitions, i, item)
@@ -63,15 +64,15 @@ static json_t *list_records(struct partition_table *table, partition_document_pu
 }
 
 enum status partition_document_write(struct partition_table *table, struct file_system *fs,
-                                     const char *path, partition_document_put_fn put,
-                                     struct error *error)
+                                     const char *path, partition_document_put_head_fn put_head,
+                                     partition_document_put_fn put, struct error *error)
 {
     struct buffer text;
     buffer_init(&text, DOCUMENT_BYTES_MAX);
     pthread_mutex_lock(&table->mutex);
-    json_t *partitions = list_records(table, put);
+    json_t *document = json_pack("{s:i,s:o}", "version", 1, "partitions", list_records(table, put));
+    if (put_head != NULL) put_head(table, document);
     pthread_mutex_unlock(&table->mutex);
-    json_t *document = json_pack("{s:i,s:o}", "version", 1, "partitions", partitions);
     json_seal(&text, document);
     json_decref(document);
     enum status status = buffer_failed(&text)

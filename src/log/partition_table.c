@@ -8,7 +8,7 @@
 
 void partition_table_init(struct partition_table *table)
 {
-    *table = (struct partition_table){.positions_complete = true};
+    *table = (struct partition_table){.positions_complete = true, .wall_ms = -1};
     pthread_mutex_init(&table->mutex, NULL);
 }
 

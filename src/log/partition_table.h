@@ -42,6 +42,7 @@ struct partition_table {
     struct partition_record *records;
     bool epochs_known;       /* the epochs file was there and whole */
     bool positions_complete; /* no slot and no file was lost */
+    int64_t wall_ms;         /* the offsets file's: the wall clock when it was last trusted; -1 */
 };
 
 void partition_table_init(struct partition_table *table);

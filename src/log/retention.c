@@ -3,7 +3,7 @@
  * A removed segment leaves the log at once; its files go only when the record of synced positions
  * says that the log begins above it (its floor): a hole at the front of a log would else look like
  * loss. F45: a wall clock that jumped against the monotonic one postpones time-based deletion one
- * pass. Thread: loop, but for retire_run(). */
+ * pass, one that is days ahead for longer. Thread: loop, but for retire_run(). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,10 @@
 #include "base/memory.h"
 #include "log/store_internal.h"
 
-#define CLOCK_JUMP_MS 60000
+#define CLOCK_JUMP_MS   60000
+#define CLOCK_FAR_MS    86400000            /* ahead: so far no clock is off that is looked after */
+#define CLOCK_DOUBT_US  INT64_C(3600000000) /* by then one that is set at a start has been set */
+#define CLOCK_RECORD_MS 600000
 
 /* ---- removing ----------------------------------------------------------------------------------
  */
@@ -144,21 +147,54 @@ void partition_log_raise_start(struct partition_log *log, int64_t offset, int64_
 
 /* ---- what retention asks for ---- */
 
-bool log_store_look_at_clock(struct log_store *store, int64_t now_wall_ms)
+/* The record of the run before counts until this one has a better one. */
+int64_t retention_recorded_clock(struct log_store *store)
+{
+    struct retention_clock *clock = &store->retention;
+    if (!clock->begun) return store->table.wall_ms;
+    return clock->recorded_ms;
+}
+
+/* How far the wall clock is ahead of where it should be: since the last look, or, at the first, of
+ * what was on record. */
+static int64_t clock_ahead_ms(const struct retention_clock *clock, int64_t now_wall_ms,
+                              int64_t now_us)
+{
+    if (clock->begun) return now_wall_ms - clock->wall_ms - (now_us - clock->monotonic_us) / 1000;
+    return clock->recorded_ms < 0 ? 0 : now_wall_ms - clock->recorded_ms;
+}
+
+static void clock_note(struct log_store *store, int64_t now_wall_ms)
+{
+    struct retention_clock *clock = &store->retention;
+    int64_t since_ms = now_wall_ms - clock->recorded_ms;
+    if (clock->recorded_ms >= 0 && since_ms >= 0 && since_ms < CLOCK_RECORD_MS) return;
+    clock->recorded_ms = now_wall_ms;
+    offsets_touch(store);
+}
+
+enum clock_trust log_store_look_at_clock(struct log_store *store, int64_t now_wall_ms,
+                                         enum clock_witness witness)
 {
     struct retention_clock *clock = &store->retention;
     int64_t now_us = loop_now_us(store->loop);
-    int64_t passed_ms = (now_us - clock->monotonic_us) / 1000;
-    int64_t jump_ms = now_wall_ms - clock->wall_ms - passed_ms;
-    bool postponed = clock->begun && llabs(jump_ms) > CLOCK_JUMP_MS;
-    if (postponed) {
+    if (!clock->begun) clock->recorded_ms = store->table.wall_ms;
+    int64_t ahead_ms = clock_ahead_ms(clock, now_wall_ms, now_us);
+    bool jumped = clock->begun && llabs(ahead_ms) > CLOCK_JUMP_MS;
+    bool far = ahead_ms > CLOCK_FAR_MS;
+    if (jumped || far) {
         log_warn("retention_postponed reason=\"the wall clock jumped\" jump_ms=%lld",
-                 (long long)jump_ms);
+                 (long long)ahead_ms);
     }
+    if (far) clock->doubted_until_us = now_us + CLOCK_DOUBT_US;
+    if (witness == CLOCK_CONFIRMED) clock->doubted_until_us = 0;
     clock->begun = true;
     clock->wall_ms = now_wall_ms;
     clock->monotonic_us = now_us;
-    return !postponed;
+    if (witness == CLOCK_CONTRADICTED || now_us < clock->doubted_until_us) return CLOCK_DOUBTED;
+    if (jumped) return CLOCK_JUMPED;
+    clock_note(store, now_wall_ms);
+    return CLOCK_TRUSTED;
 }
 
 static bool segment_has_expired(const struct partition_log *log, const struct segment *segment,

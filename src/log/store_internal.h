@@ -278,6 +278,7 @@ struct offsets_update {
 struct offsets_job {
     struct job job;
     bool in_flight;
+    int64_t wall_ms; /* to be recorded */
     struct offsets_update *updates;
     uint32_t count, capacity;
     enum status status;
@@ -301,6 +302,8 @@ struct flush_waiter {
 struct retention_clock {
     bool begun;
     int64_t wall_ms, monotonic_us;
+    int64_t doubted_until_us; /* monotonic; 0: not doubted */
+    int64_t recorded_ms;      /* wall clock on record, trusted then; -1: none */
 };
 
 struct log_store {
@@ -448,6 +451,8 @@ void positions_deinit(struct log_store *store);
 /* ---- offsets_keeper.c ---- */
 void offsets_mark(struct partition_log *log);
 void offsets_forget(struct partition_log *log);
+/* The file is to be written, though nothing of a log has changed. */
+void offsets_touch(struct log_store *store);
 bool offsets_start(struct log_store *store);
 void offsets_init(struct log_store *store);
 void offsets_deinit(struct log_store *store);
@@ -466,6 +471,8 @@ void compaction_await_swap(struct partition_log *log, void (*resume)(void *conte
 void retention_remove_retired(struct partition_log *log);
 /* Takes out segments that lie below the log start. */
 void retention_retire(struct partition_log *log);
+/* What is to be on record of the wall clock; -1: nothing yet. */
+int64_t retention_recorded_clock(struct log_store *store);
 /* ---- trash.c ---- */
 #define TRASH_DIRECTORY "trash"
 /* Removes what dropped logs left in <DataDir>/trash, in the background. */

@@ -57,6 +57,7 @@ json_t *raft_id_encode(const struct raft_id *id)
     put_uuid(object, "to_incarnation", &id->to_incarnation);
     put_text(object, "members", id->members);
     put_int(object, "rid", (int64_t)id->rid);
+    if (id->wall_ms > 0) put_int(object, "wall_ms", id->wall_ms);
     return object;
 }
 
@@ -70,6 +71,10 @@ static void read_id(struct json_reader *reader, const json_t *object, struct raf
     out->to = (int32_t)read_int(reader, id, "to", 0, RAFT_ID_MAX);
     out->to_incarnation = read_uuid(reader, id, "to_incarnation", true);
     out->rid = (uint64_t)read_int(reader, id, "rid", 0, RAFT_INDEX_MAX);
+    /* Not every sender says it. */
+    if (json_object_get(id, "wall_ms") != NULL) {
+        out->wall_ms = read_int(reader, id, "wall_ms", 0, INT64_MAX);
+    }
     const char *members = read_string(reader, id, "members");
     uint8_t hash[(RAFT_MEMBERS_HASH_BYTES - 1) / 2];
     if (!hex_decode(members, strlen(members), hash, sizeof(hash))) {

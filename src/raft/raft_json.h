@@ -32,6 +32,7 @@ struct raft_id {
     struct uuid to_incarnation; /* none: null */
     char members[RAFT_MEMBERS_HASH_BYTES];
     uint64_t rid;
+    int64_t wall_ms; /* the sender's wall clock; 0: it does not say */
 };
 
 /* First 8 bytes, in hex, of SHA-256 over "1,2,3". */

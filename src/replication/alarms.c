@@ -11,7 +11,7 @@
 static const char *const names[ALARM_COUNT] = {
     "truncation_refused", "durable_went_back",   "wrong_group",   "members_differ", "corrupt_range",
     "sync_failed",        "incarnation_changed", "unknown_entry", "wrong_replica",  "wire_version",
-    "topic_set_aside",    "follower_refused",    "other"};
+    "topic_set_aside",    "follower_refused",    "clock_doubted", "other"};
 
 const char *alarm_name(enum node_alarm kind)
 {

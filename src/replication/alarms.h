@@ -23,6 +23,7 @@ enum node_alarm {
     ALARM_WIRE_VERSION,
     ALARM_TOPIC_SET_ASIDE,
     ALARM_FOLLOWER_REFUSED, /* static mode */
+    ALARM_CLOCK_DOUBTED,
     ALARM_OTHER,
     ALARM_COUNT
 };

@@ -62,6 +62,8 @@ struct peer {
     bool settings_warned;
     uint64_t append_connection; /* on which it sends appends; 0: none */
     int64_t incarnation_proposed_us;
+    /* Its wall clock less our monotonic one when it last answered, and when that was. */
+    int64_t wall_base_ms, wall_seen_us; /* seen 0: never */
 };
 
 struct node_request { /* of a peer, waiting for the core's answer */
@@ -238,6 +240,8 @@ bool node_call(struct node *node, int32_t peer_id, enum raft_channel channel, ui
                const struct raft_message *message);
 void node_fill_id(struct node *node, struct raft_id *id, int32_t to,
                   const struct uuid *to_incarnation);
+/* What the others' clocks, as heard of late, say of this one's. */
+enum clock_witness node_clock(const struct node *node);
 void node_fill_hello(struct node *node, struct wire_hello *hello, int32_t to,
                      const struct uuid *to_incarnation);
 void node_learn_hello(struct node *node, struct peer *peer, const struct wire_hello *hello);

@@ -11,6 +11,9 @@
 #include "base/log.h"
 #include "replication/node_internal.h"
 
+/* Clocks that are so far apart are not both right; heard so long ago, one says nothing. */
+#define CLOCK_APART_MS    300000
+#define CLOCK_SEEN_US     600000000
 #define RETRY_US_MIN      50000
 #define RETRY_US_MAX      250000
 #define QUICK_RETRIES_MAX 8
@@ -36,6 +39,33 @@ void node_fill_id(struct node *node, struct raft_id *id, int32_t to,
     if (to_incarnation != NULL) id->to_incarnation = *to_incarnation;
     memcpy(id->members, node->members_text, sizeof(id->members));
     id->rid = ++node->rid;
+    id->wall_ms = loop_wall_ms(node->options.loop);
+}
+
+/* Of an answer, which is no older than the call. */
+static void note_clock(struct node *node, struct peer *peer, const struct raft_id *id)
+{
+    if (id->wall_ms == 0) return;
+    peer->wall_seen_us = node_now(node);
+    peer->wall_base_ms = id->wall_ms - peer->wall_seen_us / 1000;
+}
+
+/* More than half, this one included, have to agree; one that differs is enough to doubt it else. */
+enum clock_witness node_clock(const struct node *node)
+{
+    int64_t now_us = node_now(node), wall_ms = loop_wall_ms(node->options.loop);
+    uint32_t agree = 1, differ = 0;
+    for (uint32_t i = 0; i < node->member_count; i++) {
+        const struct peer *peer = &node->peers[i];
+        if (peer->wall_seen_us == 0 || now_us - peer->wall_seen_us > CLOCK_SEEN_US) continue;
+        int64_t ahead_ms = wall_ms - peer->wall_base_ms - now_us / 1000;
+        if (ahead_ms < CLOCK_APART_MS && ahead_ms > -CLOCK_APART_MS)
+            agree++;
+        else
+            differ++;
+    }
+    if (agree > node->member_count / 2 && node->member_count > 1) return CLOCK_CONFIRMED;
+    return differ > 0 ? CLOCK_CONTRADICTED : CLOCK_UNWITNESSED;
 }
 
 void node_fill_hello(struct node *node, struct wire_hello *hello, int32_t to,
@@ -190,6 +220,7 @@ static void call_answered(void *context, const struct rpc_answer *answer)
         }
     }
     if (status == STATUS_OK) {
+        note_clock(node, link->peer, &inbox->id);
         if (node->leader != NULL) leader_heard_raft(node->leader, link->peer->index);
         struct raft_event event = {.kind = RAFT_EVENT_ANSWER};
         event.answer.sender.id = inbox->id.from;
@@ -276,6 +307,7 @@ static void hello_answered(void *context, const struct rpc_answer *answer)
         rpc_link_close(link->link);
         return;
     }
+    note_clock(node, link->peer, &hello.id);
     node_learn_hello(node, link->peer, &hello);
     if (link->link == NULL) return; /* learning made us step down, and closed it */
     if (!link->greeted) {

@@ -56,6 +56,11 @@ static bool port_told_high_watermark(void *context, const struct partition *part
     return *out >= partition_epoch_start(partition);
 }
 
+static enum clock_witness port_clock(void *context)
+{
+    return node_clock(context);
+}
+
 static void port_manifest_changed(void *context)
 {
     struct node *node = context;
@@ -260,6 +265,7 @@ void node_install_port(struct node *node)
         .copied_to = port_copied_to,
         .pushed_to = port_pushed_to,
         .told_high_watermark = port_told_high_watermark,
+        .clock = port_clock,
         .manifest_changed = port_manifest_changed,
         .confirm = port_confirm,
         .transfer = port_transfer,

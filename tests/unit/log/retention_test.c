@@ -164,7 +164,7 @@ static void a_crash_at_any_operation_of_removal_leaves_no_hole(void **state)
 /* A pass with one partition. */
 static int64_t retention_pass(struct log_fixture *f, int64_t wall_ms, int64_t high_watermark)
 {
-    bool trusted = log_store_look_at_clock(f->store, wall_ms);
+    bool trusted = log_store_look_at_clock(f->store, wall_ms, CLOCK_UNWITNESSED) == CLOCK_TRUSTED;
     return partition_log_retention_start(f->log, wall_ms, trusted, high_watermark);
 }
 
@@ -214,14 +214,14 @@ static void a_wall_clock_that_jumped_postpones_one_pass(void **state)
     struct log_fixture f;
     (void)state;
     begin_with(&f, &disk, 10);
-    int64_t year_ms = 365 * 86400000LL;
+    int64_t jump_ms = 23 * 3600000LL;
     assert_int_equal(retention_pass(&f, WALL_MS, 10), 0);
     fake_loop_advance(&f.loop, 300000000);
     /* Every partition of the pass sees the same, however long it takes. */
-    bool trusted = log_store_look_at_clock(f.store, WALL_MS + year_ms);
-    assert_false(trusted);
+    assert_int_equal(log_store_look_at_clock(f.store, WALL_MS + jump_ms, CLOCK_UNWITNESSED),
+                     CLOCK_JUMPED);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(partition_log_retention_start(f.log, WALL_MS + year_ms, trusted, 10), 0);
+        assert_int_equal(partition_log_retention_start(f.log, WALL_MS + jump_ms, false, 10), 0);
         fake_loop_advance(&f.loop, 2000000);
     }
     fake_loop_advance(&f.loop, 300000000);
@@ -229,6 +229,67 @@ static void a_wall_clock_that_jumped_postpones_one_pass(void **state)
     assert_int_equal(retention_pass(&f, WALL_MS + 600000, 10), 0);
     fake_loop_advance(&f.loop, 300000000);
     assert_int_equal(retention_pass(&f, WALL_MS + 900000, 10), 10);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
+static const int64_t year_ms = 365 * 86400000LL;
+
+static enum clock_trust look(struct log_fixture *f, int64_t ahead_ms, enum clock_witness witness)
+{
+    return log_store_look_at_clock(f->store, WALL_MS + f->loop.now_us / 1000 + ahead_ms, witness);
+}
+
+static void a_wall_clock_far_ahead_is_doubted_until_it_is_confirmed_or_for_an_hour(void **state)
+{
+    (void)state;
+    for (int confirmed = 0; confirmed < 2; confirmed++) {
+        struct memory_disk disk;
+        struct log_fixture f;
+        begin_with(&f, &disk, 1);
+        assert_int_equal(look(&f, 0, CLOCK_UNWITNESSED), CLOCK_TRUSTED);
+        for (int i = 0; i < 59; i++) {
+            fake_loop_advance(&f.loop, 60000000);
+            assert_int_equal(look(&f, year_ms, CLOCK_UNWITNESSED), CLOCK_DOUBTED);
+        }
+        enum clock_witness witness = confirmed ? CLOCK_CONFIRMED : CLOCK_UNWITNESSED;
+        assert_int_equal(look(&f, year_ms, witness), confirmed ? CLOCK_TRUSTED : CLOCK_DOUBTED);
+        fake_loop_advance(&f.loop, 120000000);
+        assert_int_equal(look(&f, year_ms, CLOCK_UNWITNESSED), CLOCK_TRUSTED);
+        assert_int_equal(look(&f, year_ms, CLOCK_CONTRADICTED), CLOCK_DOUBTED);
+        assert_int_equal(look(&f, year_ms, CLOCK_UNWITNESSED), CLOCK_TRUSTED);
+        fixture_stop(&f);
+        memory_disk_deinit(&disk);
+    }
+}
+
+/* A start with a wrong clock, and one after a long time, cannot be told apart by one alone. */
+static void a_start_holds_the_clock_against_what_is_on_record(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    (void)state;
+    begin_with(&f, &disk, 1);
+    assert_int_equal(look(&f, 0, CLOCK_UNWITNESSED), CLOCK_TRUSTED);
+    fixture_rest(&f);
+    fixture_crash(&f);
+    memory_disk_power_cut(&disk);
+    for (int start = 0; start < 2; start++) {
+        fixture_reopen(&f);
+        assert_int_equal(look(&f, 3600000, CLOCK_UNWITNESSED), CLOCK_TRUSTED);
+        fixture_stop(&f);
+        fixture_reopen(&f);
+        /* Twice: what was doubted goes on no record. */
+        assert_int_equal(look(&f, year_ms, CLOCK_UNWITNESSED), CLOCK_DOUBTED);
+        fixture_stop(&f);
+    }
+    fixture_reopen(&f);
+    assert_int_equal(look(&f, year_ms, CLOCK_UNWITNESSED), CLOCK_DOUBTED);
+    assert_int_equal(look(&f, year_ms, CLOCK_CONFIRMED), CLOCK_TRUSTED);
+    fixture_rest(&f);
+    fixture_stop(&f);
+    fixture_reopen(&f);
+    assert_int_equal(look(&f, year_ms, CLOCK_UNWITNESSED), CLOCK_TRUSTED);
     fixture_stop(&f);
     memory_disk_deinit(&disk);
 }
@@ -244,6 +305,8 @@ int main(void)
         cmocka_unit_test(retention_by_size_keeps_what_the_limit_asks_for),
         cmocka_unit_test(retention_by_time_takes_expired_segments_the_last_one_too),
         cmocka_unit_test(a_wall_clock_that_jumped_postpones_one_pass),
+        cmocka_unit_test(a_wall_clock_far_ahead_is_doubted_until_it_is_confirmed_or_for_an_hour),
+        cmocka_unit_test(a_start_holds_the_clock_against_what_is_on_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

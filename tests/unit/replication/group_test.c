@@ -1,5 +1,6 @@
 /* Whole groups in a virtual world: founding, serving, losing a leader, handing over, coming back.
  */
+#include "broker/delete_records.h"
 #include "lib/sim_rig.h"
 
 static void a_fresh_group_founds_itself_and_serves(void **state)
@@ -492,6 +493,98 @@ static void a_copied_data_dir_is_verified_before_it_follows(void **state)
     }
 }
 
+/* ---- what goes by time, or by hand ---- */
+
+static uint64_t alarms_of(struct rig *rig, int index, const char *wanted)
+{
+    const char *kind;
+    uint64_t count;
+    for (uint32_t i = 0; node_alarm_count(rig_node(rig, index)->node, i, &kind, &count); i++) {
+        if (strcmp(kind, wanted) == 0) return count;
+    }
+    return 0;
+}
+
+/* F45: neither while it runs, nor when it starts with it. */
+static void a_leader_whose_clock_the_others_contradict_deletes_nothing(void **state)
+{
+    int leader;
+    (void)state;
+    struct rig *rig = rig_founded(3, 45, &leader);
+    rig_produce_many(rig, 5);
+    struct sim_node *wrong = rig_node(rig, leader);
+    sim_machine_set_wall_offset(wrong->machine, 3650 * 86400000LL);
+    rig_run(rig, 100 * S);
+    assert_true(alarms_of(rig, leader, "clock_doubted") > 0);
+    assert_int_equal(partition_log_start(rig_partition(wrong, TOPIC, 0)), 0);
+    sim_node_kill(wrong, SIM_DEATH_KILL);
+    sim_node_start(wrong);
+    rig_run(rig, 20 * S);
+    for (int i = 0; i < 3; i++) {
+        if (i != leader) sim_node_kill(rig_node(rig, i), SIM_DEATH_KILL);
+    }
+    for (int i = 0; i < 3; i++) {
+        if (i != leader) sim_node_start(rig_node(rig, i));
+    }
+    assert_true(rig_leader(rig, 20 * S) >= 0);
+    rig_run(rig, 100 * S);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(partition_log_start(rig_partition(rig_node(rig, i), TOPIC, 0)), 0);
+    rig_free(rig);
+}
+
+struct deletion_call {
+    struct sim_node *node;
+    struct delete_records request;
+    bool done;
+};
+
+static void deletion_done(void *context, struct delete_records *request)
+{
+    (void)request;
+    ((struct deletion_call *)context)->done = true;
+}
+
+static void deletion_in(void *context)
+{
+    struct deletion_call *call = context;
+    call->request = (struct delete_records){.partition = rig_partition(call->node, TOPIC, 0),
+                                            .before_offset = 7,
+                                            .timeout_us = 5 * S,
+                                            .done = deletion_done,
+                                            .context = call};
+    broker_delete_records(call->node->broker, &call->request);
+}
+
+static bool deletion_is_done(struct rig *rig, void *context)
+{
+    (void)rig;
+    return ((struct deletion_call *)context)->done;
+}
+
+static void deleted_records_stay_deleted_when_all_lose_power(void **state)
+{
+    int leader;
+    (void)state;
+    struct rig *rig = rig_founded(3, 46, &leader);
+    rig_produce_many(rig, 10);
+    rig_run(rig, 2 * S);
+    struct deletion_call call = {.node = rig_node(rig, leader)};
+    assert_true(sim_machine_run(call.node->machine, deletion_in, &call));
+    int64_t took = rig_wait(rig, deletion_is_done, &call, 5 * S);
+    assert_true(took >= 0 && took < 500 * MS);
+    assert_int_equal(call.request.status, STATUS_OK);
+    for (int i = 0; i < 3; i++)
+        sim_node_kill(rig_node(rig, i), SIM_DEATH_POWER);
+    for (int i = 0; i < 3; i++) {
+        if (i != leader) sim_node_start(rig_node(rig, i));
+    }
+    leader = rig_leader(rig, 20 * S);
+    assert_true(leader >= 0);
+    assert_int_equal(partition_log_start(rig_partition(rig_node(rig, leader), TOPIC, 0)), 7);
+    rig_free(rig);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_fresh_group_founds_itself_and_serves),
     cmocka_unit_test(founding_waits_for_all_members),
@@ -512,6 +605,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_restored_data_dir_is_found_out),
     cmocka_unit_test(a_caretaker_brings_back_a_leader),
     cmocka_unit_test(who_cut_a_tail_leads_only_if_nobody_holds_more),
+    cmocka_unit_test(a_leader_whose_clock_the_others_contradict_deletes_nothing),
+    cmocka_unit_test(deleted_records_stay_deleted_when_all_lose_power),
     cmocka_unit_test(a_copied_data_dir_is_verified_before_it_follows),
 };
 
