@@ -54,8 +54,7 @@ static bool lay_out(struct kafka_request *request, struct transaction_partition 
             &message->v3_and_below_topics.items[i];
         struct kafka_add_partitions_to_txn_response_topic *out =
             &answer->results_by_topic_v3_and_below.items[i];
-        const struct topic *topic = catalog_find(kafka_request_broker(request),
-                                                 (const char *)in->name.data, in->name.bytes);
+        const struct topic *topic = kafka_find_topic(request, in->name);
         out->name = in->name;
         out->results_by_partition.items = kafka_add_partitions_to_txn_response_partition_new(
             &request->arena, in->partitions.count);
@@ -63,8 +62,7 @@ static bool lay_out(struct kafka_request *request, struct transaction_partition 
         out->results_by_partition.count = in->partitions.count;
         for (int32_t k = 0; k < in->partitions.count; k++) {
             int32_t index = in->partitions.items[k];
-            bool known =
-                topic != NULL && index >= 0 && topic_partition(topic, (uint32_t)index) != NULL;
+            bool known = kafka_find_partition(topic, index) != NULL;
             out->results_by_partition.items[k].partition_index = index;
             if (!known) {
                 out->results_by_partition.items[k].partition_error_code =

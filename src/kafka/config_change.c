@@ -27,8 +27,7 @@ const struct topic *config_change_find(struct kafka_request *request, int8_t res
                            "only topics are configured over the network");
         return NULL;
     }
-    const struct topic *topic = catalog_find(kafka_request_broker(request),
-                                             (const char *)resource_name.data, resource_name.bytes);
+    const struct topic *topic = kafka_find_topic(request, resource_name);
     if (topic == NULL) {
         config_change_fail(request, outcome, KAFKA_UNKNOWN_TOPIC_OR_PARTITION, "unknown topic");
     }

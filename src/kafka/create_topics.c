@@ -70,8 +70,7 @@ static void describe_topic(struct creation *creation)
 {
     struct kafka_request *request = creation->request;
     struct kafka_create_topics_response_topic *out = creation->out;
-    const struct topic *topic =
-        catalog_find(kafka_request_broker(request), (const char *)out->name.data, out->name.bytes);
+    const struct topic *topic = kafka_find_topic(request, out->name);
     if (topic == NULL) return; /* validate_only, or gone again */
     out->topic_id = *topic_uid(topic);
     out->num_partitions = (int32_t)topic_partition_count(topic);

@@ -31,20 +31,12 @@ static int64_t timeout_us(const struct kafka_request *request)
     return (timeout_ms > TIMEOUT_MS_MAX ? TIMEOUT_MS_MAX : timeout_ms) * 1000;
 }
 
-static void delete_before(struct kafka_request *request, const struct topic *topic,
+static void delete_before(struct kafka_request *request, struct partition *partition,
                           const struct kafka_delete_records_request_partition *in,
                           partition_answer *out)
 {
-    struct partition *partition = NULL;
-    if (topic != NULL && in->partition_index >= 0) {
-        partition = topic_partition(topic, (uint32_t)in->partition_index);
-    }
-    struct deletion_entry *entry =
-        partition != NULL ? arena_new(&request->arena, sizeof(*entry)) : NULL;
-    if (entry == NULL) {
-        out->error_code = KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
-        return;
-    }
+    struct deletion_entry *entry = arena_new(&request->arena, sizeof(*entry));
+    if (entry == NULL) return;
     entry->request = request;
     entry->answer = out;
     entry->deletion = (struct delete_records){.partition = partition,
@@ -60,22 +52,21 @@ static void delete_in_topic(struct kafka_request *request,
                             const struct kafka_delete_records_request_topic *in,
                             struct kafka_delete_records_response_topic *out, struct seen *seen)
 {
-    const struct topic *topic =
-        catalog_find(kafka_request_broker(request), (const char *)in->name.data, in->name.bytes);
+    const struct topic *topic = kafka_find_topic(request, in->name);
     int32_t count = in->partitions.count;
     out->name = in->name;
     out->partitions.items = kafka_delete_records_response_partition_new(&request->arena, count);
     if (out->partitions.items == NULL) return;
     out->partitions.count = count;
     for (int32_t i = 0; i < count; i++) {
+        struct partition *partition;
         partition_answer *answer = &out->partitions.items[i];
         answer->partition_index = in->partitions.items[i].partition_index;
         answer->low_watermark = -1;
-        if (seen_before(seen, in->name, answer->partition_index)) {
-            answer->error_code = KAFKA_INVALID_REQUEST;
-        } else {
-            delete_before(request, topic, &in->partitions.items[i], answer);
-        }
+        answer->error_code =
+            kafka_take_partition(seen, in->name, topic, answer->partition_index, &partition);
+        if (answer->error_code != KAFKA_NONE) continue;
+        delete_before(request, partition, &in->partitions.items[i], answer);
     }
 }
 

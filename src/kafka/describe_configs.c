@@ -67,8 +67,7 @@ static void describe_topic(struct kafka_request *request, const resource_asked *
                            result_answer *out)
 {
     struct slice name = resource->resource_name;
-    const struct topic *topic =
-        catalog_find(kafka_request_broker(request), (const char *)name.data, name.bytes);
+    const struct topic *topic = kafka_find_topic(request, name);
     if (topic == NULL) {
         fail(request, out, KAFKA_UNKNOWN_TOPIC_OR_PARTITION, "unknown topic");
         return;

@@ -33,7 +33,7 @@ static void put_asked(struct kafka_request *request, const struct topic *topic,
     if (out->partitions.items == NULL) return;
     for (int32_t i = 0; i < in->partitions.count; i++) {
         int32_t index = in->partitions.items[i];
-        if (index < 0 || topic_partition(topic, (uint32_t)index) == NULL) continue;
+        if (kafka_find_partition(topic, index) == NULL) continue;
         put_partition(topic, index, &out->partitions.items[out->partitions.count++]);
     }
 }
@@ -65,8 +65,7 @@ static topic_answer *put_asked_topics(struct kafka_request *request, int32_t *co
     if (request->arena.failed) return NULL;
     for (int32_t i = 0; i < message->topics.count; i++) {
         const struct kafka_describe_log_dirs_request_topic *in = &message->topics.items[i];
-        const struct topic *topic = catalog_find(kafka_request_broker(request),
-                                                 (const char *)in->topic.data, in->topic.bytes);
+        const struct topic *topic = kafka_find_topic(request, in->topic);
         if (topic == NULL || seen_before(&seen, in->topic, 0)) continue;
         put_asked(request, topic, in, &topics[(*count_out)++]);
     }

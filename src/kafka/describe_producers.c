@@ -29,11 +29,10 @@ static void put_producers(struct kafka_request *request, const struct partition 
 static void put_partition(struct kafka_request *request, const struct topic *topic, int32_t index,
                           partition_answer *out)
 {
-    const struct partition *partition = NULL;
+    const struct partition *partition = kafka_find_partition(topic, index);
     enum status status = broker_check_serving(kafka_request_broker(request));
     out->partition_index = index;
     out->error_message = KAFKA_NULL;
-    if (topic != NULL && index >= 0) partition = topic_partition(topic, (uint32_t)index);
     if (status == STATUS_OK && partition == NULL) status = STATUS_UNKNOWN_TOPIC;
     out->error_code = kafka_request_error(request, status);
     if (status == STATUS_OK) put_producers(request, partition, out);
@@ -43,8 +42,7 @@ static void put_topic(struct kafka_request *request,
                       const struct kafka_describe_producers_request_topic *in,
                       struct kafka_describe_producers_response_topic *out)
 {
-    const struct topic *topic =
-        catalog_find(kafka_request_broker(request), (const char *)in->name.data, in->name.bytes);
+    const struct topic *topic = kafka_find_topic(request, in->name);
     int32_t count = in->partition_indexes.count;
     out->name = in->name;
     out->partitions.items = kafka_describe_producers_response_partition_new(&request->arena, count);

@@ -44,18 +44,10 @@ static void looked_up(void *context, struct offset_lookup *lookup)
     kafka_part_done(entry->request);
 }
 
-static void look_up(struct kafka_request *request, const struct topic *topic,
+static void look_up(struct kafka_request *request, struct partition *partition,
                     const struct kafka_list_offsets_request_partition *in,
                     struct kafka_list_offsets_response_partition *out)
 {
-    struct partition *partition = NULL;
-    if (topic != NULL && in->partition_index >= 0) {
-        partition = topic_partition(topic, (uint32_t)in->partition_index);
-    }
-    if (partition == NULL) {
-        out->error_code = KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
-        return;
-    }
     if (!timestamp_is_offered(in->timestamp, request->header.api_version)) {
         out->error_code = KAFKA_UNSUPPORTED_VERSION;
         return;
@@ -79,21 +71,20 @@ static void look_up_topic(struct kafka_request *request,
                           const struct kafka_list_offsets_request_topic *in,
                           struct kafka_list_offsets_response_topic *out, struct seen *seen)
 {
-    const struct topic *topic =
-        catalog_find(kafka_request_broker(request), (const char *)in->name.data, in->name.bytes);
+    const struct topic *topic = kafka_find_topic(request, in->name);
     int32_t count = in->partitions.count;
     out->name = in->name;
     out->partitions.items = kafka_list_offsets_response_partition_new(&request->arena, count);
     if (out->partitions.items == NULL) return;
     out->partitions.count = count;
     for (int32_t i = 0; i < count; i++) {
-        struct kafka_list_offsets_response_partition *partition = &out->partitions.items[i];
-        partition->partition_index = in->partitions.items[i].partition_index;
-        if (seen_before(seen, in->name, partition->partition_index)) {
-            partition->error_code = KAFKA_INVALID_REQUEST;
-        } else {
-            look_up(request, topic, &in->partitions.items[i], partition);
-        }
+        struct partition *partition;
+        struct kafka_list_offsets_response_partition *answer = &out->partitions.items[i];
+        answer->partition_index = in->partitions.items[i].partition_index;
+        answer->error_code =
+            kafka_take_partition(seen, in->name, topic, answer->partition_index, &partition);
+        if (answer->error_code != KAFKA_NONE) continue;
+        look_up(request, partition, &in->partitions.items[i], answer);
     }
 }
 

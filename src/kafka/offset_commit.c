@@ -49,9 +49,7 @@ static void add_offset(struct kafka_request *request, const struct topic *topic,
                        struct kafka_offset_commit_response_partition *out)
 {
     struct commit_state *state = request->state;
-    bool there = topic != NULL && in->partition_index >= 0 &&
-                 topic_partition(topic, (uint32_t)in->partition_index) != NULL;
-    if (!there) {
+    if (kafka_find_partition(topic, in->partition_index) == NULL) {
         out->error_code = KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
         return;
     }
@@ -77,8 +75,7 @@ static void add_offsets(struct kafka_request *request)
     struct kafka_offset_commit_response *answer = KAFKA_ANSWER(request, offset_commit);
     for (int32_t i = 0; i < message->topics.count; i++) {
         const struct kafka_offset_commit_request_topic *in = &message->topics.items[i];
-        const struct topic *topic = catalog_find(kafka_request_broker(request),
-                                                 (const char *)in->name.data, in->name.bytes);
+        const struct topic *topic = kafka_find_topic(request, in->name);
         for (int32_t k = 0; k < in->partitions.count; k++) {
             add_offset(request, topic, in->name, &in->partitions.items[k],
                        &answer->topics.items[i].partitions.items[k]);

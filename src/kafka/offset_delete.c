@@ -26,10 +26,9 @@ static void add_partition(struct kafka_request *request, struct slice name, int3
                           struct kafka_offset_delete_response_partition *out)
 {
     struct delete_state *state = request->state;
-    const struct topic *topic =
-        catalog_find(kafka_request_broker(request), (const char *)name.data, name.bytes);
+    const struct topic *topic = kafka_find_topic(request, name);
     out->partition_index = index;
-    if (topic == NULL || index < 0 || topic_partition(topic, (uint32_t)index) == NULL) {
+    if (kafka_find_partition(topic, index) == NULL) {
         out->error_code = KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
         return;
     }

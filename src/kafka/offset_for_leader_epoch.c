@@ -7,11 +7,8 @@ static void answer_partition(struct kafka_request *request, const struct topic *
                              const struct kafka_offset_for_leader_epoch_request_partition *in,
                              struct kafka_offset_for_leader_epoch_response_partition *out)
 {
-    struct partition *partition = NULL;
     out->partition = in->partition;
-    if (topic != NULL && in->partition >= 0) {
-        partition = topic_partition(topic, (uint32_t)in->partition);
-    }
+    struct partition *partition = kafka_find_partition(topic, in->partition);
     if (partition == NULL) {
         out->error_code = KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
         return;
@@ -39,8 +36,7 @@ void offset_for_leader_epoch_handle(struct kafka_request *request)
     for (int32_t i = 0; i < topics && !request->arena.failed; i++) {
         const struct kafka_offset_for_leader_epoch_request_topic *in = &message->topics.items[i];
         struct kafka_offset_for_leader_epoch_response_topic *out = &answer->topics.items[i];
-        const struct topic *topic = catalog_find(kafka_request_broker(request),
-                                                 (const char *)in->topic.data, in->topic.bytes);
+        const struct topic *topic = kafka_find_topic(request, in->topic);
         out->topic = in->topic;
         out->partitions.items = kafka_offset_for_leader_epoch_response_partition_new(
             &request->arena, in->partitions.count);

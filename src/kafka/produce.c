@@ -246,8 +246,7 @@ static void produce_topic(struct kafka_request *request,
     out->partition_responses.items = kafka_produce_response_partition_new(&request->arena, count);
     if (request->arena.failed) return;
     out->partition_responses.count = count;
-    const struct topic *topic =
-        catalog_find(kafka_request_broker(request), (const char *)in->name.data, in->name.bytes);
+    const struct topic *topic = kafka_find_topic(request, in->name);
     for (int32_t i = 0; i < count; i++) {
         struct produce_entry *entry = &entries[i];
         entry->request = request;

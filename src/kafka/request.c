@@ -325,6 +325,24 @@ void kafka_request_seen(struct kafka_request *request, struct seen *seen, size_t
     seen_init(seen, &request->arena, count, request->kafka->hash_seed);
 }
 
+struct topic *kafka_find_topic(const struct kafka_request *request, struct slice name)
+{
+    return catalog_find(kafka_request_broker(request), (const char *)name.data, name.bytes);
+}
+
+struct partition *kafka_find_partition(const struct topic *topic, int32_t index)
+{
+    return topic != NULL && index >= 0 ? topic_partition(topic, (uint32_t)index) : NULL;
+}
+
+int16_t kafka_take_partition(struct seen *seen, struct slice topic_name, const struct topic *topic,
+                             int32_t index, struct partition **out)
+{
+    if (seen_before(seen, topic_name, index)) return KAFKA_INVALID_REQUEST;
+    *out = kafka_find_partition(topic, index);
+    return *out != NULL ? KAFKA_NONE : KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
+}
+
 int16_t kafka_request_error(const struct kafka_request *request, enum status status)
 {
     return kafka_error_of(request->api, request->header.api_version, status);

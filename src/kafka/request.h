@@ -105,6 +105,13 @@ const char *kafka_request_text(struct kafka_request *request, struct slice text)
 int64_t kafka_timeout_us(const struct kafka_request *request, int32_t timeout_ms);
 /* A table for `count` names of this request (seen.h). */
 void kafka_request_seen(struct kafka_request *request, struct seen *seen, size_t count);
+/* NULL: there is none of this name. */
+struct topic *kafka_find_topic(const struct kafka_request *request, struct slice name);
+/* NULL: there is none; `topic` may be NULL. */
+struct partition *kafka_find_partition(const struct topic *topic, int32_t index);
+/* A partition that the request may name once: 0, or the code of why not. */
+int16_t kafka_take_partition(struct seen *seen, struct slice topic_name, const struct topic *topic,
+                             int32_t index, struct partition **out);
 /* The code of `status` for this request's API and version (errors.h). */
 int16_t kafka_request_error(const struct kafka_request *request, enum status status);
 

@@ -56,9 +56,8 @@ static void write_marker(struct kafka_request *request, const struct topic *topi
                          const struct kafka_write_txn_markers_request_marker *in, int32_t index,
                          partition_answer *out)
 {
-    struct partition *partition = NULL;
+    struct partition *partition = kafka_find_partition(topic, index);
     out->partition_index = index;
-    if (topic != NULL && index >= 0) partition = topic_partition(topic, (uint32_t)index);
     if (partition == NULL) {
         out->error_code = KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
         return;
@@ -125,8 +124,7 @@ static void write_topic(struct kafka_request *request,
                         const struct kafka_write_txn_markers_request_topic *in,
                         struct kafka_write_txn_markers_response_topic *out)
 {
-    const struct topic *topic =
-        catalog_find(kafka_request_broker(request), (const char *)in->name.data, in->name.bytes);
+    const struct topic *topic = kafka_find_topic(request, in->name);
     for (int32_t i = 0; i < in->partition_indexes.count; i++) {
         write_marker(request, topic, marker, in->partition_indexes.items[i],
                      &out->partitions.items[i]);
