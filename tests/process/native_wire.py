@@ -244,8 +244,12 @@ class Wire:
     """One connection. `seen` is shared by those of a test: pairs of a request's name and what came of it,
     the name of a reply or the code of an error."""
 
-    def __init__(self, address, seen=None, timeout_s=20):
-        self.socket = socket.create_connection(address, timeout_s)
+    def __init__(self, address, seen=None, timeout_s=20, receive_bytes=None):
+        self.socket = socket.socket()
+        self.socket.settimeout(timeout_s)
+        if receive_bytes:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        self.socket.connect(address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.data = b""
         self.seen = set() if seen is None else seen

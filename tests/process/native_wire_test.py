@@ -56,7 +56,6 @@ CODES = set(range(1, 22)) | {50, 51, 52, 53}
 NOT_PROVOKED = {
     ("AUTH", 7): "only without memory",
     ("INIT_PRODUCER_ID", 7): "the page's case, epochs used up, is mended: the name gets a new id then",
-    ("JOIN_GROUP", 6): "takes 1024 groups with members; unit tests of the broker",
     ("END_TXN", 7): "the moment between the request and its outcome on record; unit tests and the simulator",
     ("PRODUCE_IDEMPOTENT", 51): "as END_TXN 7: only while an outcome is open; unit tests",
     ("PRODUCE_BATCH", 51): "as END_TXN 7",
@@ -306,6 +305,29 @@ def test_deadlines(own):
         patient.send("HEARTBEAT_RESP", correlation=correlation)
     patient.answers_heartbeats = False
     patient.expect_fatal(7)  # IdleDeadline
+
+
+def test_who_does_not_read_is_closed_without_a_word(own):
+    connect, group = own({"SendDeadline": 1})
+    broker, writer = group.brokers[0], connect().login()
+    writer.create_topic("large")
+    for _ in range(4):
+        writer.produce_batch("large", [("", b"x" * 60000)] * 16)
+
+    def closed(reason):
+        return broker.metrics().get(f'moonmq_connections_closed_total{{reason="{reason}"}}', 0)
+
+    # Below MaxPendingBytes, it is the time that counts; above, the bytes.
+    for fetches, reason in ((12, "write_deadline_exceeded"), (60, "pending_send_too_large")):
+        reader = Wire((broker.host, broker.client_port), receive_bytes=65536).login()
+        for _ in range(fetches):
+            positions = u8(0) + u8(2) + many([u32(1) + u64(0)])  # an addition to the page
+            reader.send("FETCH", text("large") + text("") + u32(100) + positions)
+        wait_for(lambda reason=reason: closed(reason) == 1, reason)
+        with pytest.raises(wire.Closed):
+            while True:
+                name, _, _ = reader.next()
+                assert name in ("RECORD_BATCH", "OK")
 
 
 @covers("AUTH", 4)
@@ -880,6 +902,26 @@ def test_a_member_is_pushed_its_share(connect):
     share = {k: sum(wire.fnv1a(f"{number}".encode()) % 4 + 1 in k for number in range(40)) for k in ((1, 2), (3, 4))}
     assert {a.next_pushed().partition for _ in range(share[1, 2])} <= {1, 2}
     assert {b.next_pushed().partition for _ in range(share[3, 4])} <= {3, 4}
+
+
+@pytest.mark.long
+@covers("JOIN_GROUP", "GROUP_ASSIGNMENT", 6)
+def test_groups_with_members_are_bounded(own):
+    connect, _ = own()
+    members = []
+    for number in range(1025):
+        members.append(connect().login())
+        if number == 0:
+            members[0].create_topic("t")
+        join = text(f"g{number}") + text("") + many([text("t")])
+        if number < 1024:
+            members[-1].expect("JOIN_GROUP", join, "GROUP_ASSIGNMENT")
+        else:
+            members[-1].expect_error("JOIN_GROUP", join, 6)
+    members[-2].expect("LEAVE_GROUP", text("g1023") + text(""), "OK")
+    members[-1].join("g1024", ["t"])
+    for member in members:
+        member.close()
 
 
 @covers("LIST_GROUPS", "GROUP_LIST")
