@@ -17,6 +17,7 @@
 
 #define LANES               4
 #define PUSH_BYTES          (1u << 20)
+#define BODY_KEEP_BYTES     (4u << 20)
 #define RECONNECT_US        250000
 #define REFUSED_RETRY_US    1000000
 #define BUSY_RETRY_US       20000
@@ -271,6 +272,10 @@ static void push_answered(void *context, const struct rpc_answer *answer)
         char text[STATIC_REFUSAL_BYTES];
         text_of(answer, text);
         set_refused(copy, text);
+    }
+    if (lane->body.capacity > BODY_KEEP_BYTES) {
+        buffer_deinit(&lane->body);
+        buffer_init(&lane->body, 0);
     }
     lane_rest(lane);
     pump(follower);

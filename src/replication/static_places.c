@@ -12,6 +12,10 @@
 
 #define SCAN_BYTES (1u << 20)
 
+/* A place is found by what its line begins with: own topic, partition, source. */
+#define KEY_BYTES offsetof(struct static_place, source_topic_id)
+_Static_assert(KEY_BYTES == sizeof(struct uuid) + 2 * sizeof(int32_t), "no holes in it");
+
 struct places_job {
     struct job job;
     struct static_places *places;
@@ -25,7 +29,7 @@ struct static_places {
     struct executor *executor;
     struct file_system *fs;
     const char *data_dir;
-    struct place *all;
+    struct place *all, *by_key;
     uint64_t generation, written; /* of changes; written < generation: to be saved */
     struct places_job *job;       /* under way */
     broker_done_fn loaded;
@@ -47,6 +51,7 @@ void static_places_free(struct static_places *places)
 {
     if (places == NULL) return;
     struct place *place, *next;
+    HASH_CLEAR(hh, places->by_key);
     DL_FOREACH_SAFE(places->all, place, next) free(place);
     if (places->job != NULL) buffer_deinit(&places->job->file);
     free(places->job);
@@ -88,6 +93,13 @@ static void load_run(struct job *base)
         file_read_whole(job->places->fs, path, STATIC_POSITIONS_BYTES_MAX, &job->file, &job->error);
 }
 
+static void list(struct place *place)
+{
+    struct static_places *places = place->places;
+    DL_APPEND(places->all, place);
+    HASH_ADD_KEYPTR(hh, places->by_key, &place->saved, KEY_BYTES, place);
+}
+
 static void take_line(void *context, const struct static_place *line)
 {
     struct static_places *places = context;
@@ -95,7 +107,7 @@ static void take_line(void *context, const struct static_place *line)
     place->places = places;
     place->saved = *line;
     place->in_file = true;
-    DL_APPEND(places->all, place);
+    list(place);
 }
 
 static void load_done(struct job *base)
@@ -188,20 +200,19 @@ static bool is_of(const struct place *place, const struct partition *partition)
 struct place *static_places_find(const struct static_places *places,
                                  const struct partition *partition, int32_t source)
 {
+    const struct static_place key = {.topic_id = *topic_uid(partition_topic(partition)),
+                                     .partition = partition_index(partition),
+                                     .source = source};
     struct place *place;
-    DL_FOREACH(places->all, place)
-    {
-        if (!place->gone && place->saved.source == source && is_of(place, partition)) return place;
-    }
-    return NULL;
+    HASH_FIND(hh, places->by_key, &key, KEY_BYTES, place);
+    return place;
 }
 
 static void drop(struct place *place)
 {
-    if (place->scanned != NULL) {
-        place->gone = true;
-        return;
-    }
+    if (!place->gone) HASH_DEL(place->places->by_key, place);
+    place->gone = true;
+    if (place->scanned != NULL) return;
     DL_DELETE(place->places->all, place);
     free(place);
 }
@@ -224,7 +235,7 @@ struct place *static_places_agree(struct static_places *places, const struct par
     place->known = true;
     place->end = partition_log_end(partition);
     if (before != NULL) drop(before);
-    DL_APPEND(places->all, place);
+    list(place);
     place->agreed = ++places->generation;
     static_places_save(places);
     return place;

@@ -6,6 +6,8 @@
 #ifndef MOONMQ_REPLICATION_STATIC_PLACES_H
 #define MOONMQ_REPLICATION_STATIC_PLACES_H
 
+#include <uthash.h>
+
 #include "broker/broker.h"
 #include "io/executor.h"
 #include "io/file_system.h"
@@ -25,6 +27,7 @@ struct place {
     bool scan_failed;
     struct log_read read;
     bool gone;                 /* freed when the read is over */
+    UT_hash_handle hh;         /* by what `saved` begins with; never walked */
     struct place *next, *prev; /* all, in the order in which they came */
 };
 

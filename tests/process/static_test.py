@@ -191,6 +191,49 @@ def test_nothing_is_lost_or_doubled_through_kills_of_everybody(static_group):
         assert sorted(values(broker, "orders")) == sorted(f"m{i}" for i in range(sent))
 
 
+def test_transactions_end_at_the_leader_and_their_records_are_copied(static_group):
+    group = static_group(ack_timeout_s=10).start()
+    group.create_topic("orders")
+    producer = Producer({"bootstrap.servers": group.leader.client_address, "transactional.id": "t", "acks": "all"})
+    producer.init_transactions(30)
+    for value, end in (("kept", producer.commit_transaction), ("dropped", producer.abort_transaction)):
+        producer.begin_transaction()
+        producer.produce("orders", value)
+        assert producer.flush(30) == 0  # acknowledged by every follower, inside the transaction
+        end(30)
+    wait_for(lambda: offsets(group.leader, "orders") == [(0, 4, 4)], "markers are nothing to copy")
+    committed = kcat(group.leader.client_address, "-C", "-t", "orders", "-o", "beginning", "-e", "-q",
+                     "-X", "isolation.level=read_committed")
+    assert committed == b"kept\n"
+    group.wait_caught_up()
+    for broker in group.brokers[1:]:
+        assert values(broker, "orders") == ["kept", "dropped"]
+        assert offsets(broker, "orders") == [(0, 2, 2)]
+
+
+def test_a_follower_away_for_long_is_caught_up_from_disk(static_group):
+    """More than the leader keeps in memory, in several partitions, by native and Kafka writers; acks=all goes on
+    as soon as it is there."""
+    group = static_group(server={"Memory": {"CacheBytes": 1048576}}, ack_timeout_s=60).start()
+    group.create_topic("orders", 4)
+    third = group.brokers[2]
+    third.kill()
+    producer = Producer({"bootstrap.servers": group.leader.client_address, "acks": "1", "linger.ms": 5})
+    for i in range(20_000):
+        producer.produce("orders", value=f"{i:06}" + "x" * 500, partition=i % 4)
+        if i % 1000 == 0:
+            producer.poll(0)
+    assert producer.flush(60) == 0
+    assert group.facts(third)["lag_records"] == 20_000 and not group.facts(third)["connected"]
+    third.start()  # while it catches up, a writer that waits for it is answered
+    with connect(group.leader) as connection:
+        connection.socket.settimeout(60)
+        connection.produce("orders", "last")
+    group.wait_caught_up()
+    assert sorted(values(third, "orders")) == sorted(values(group.leader, "orders"))
+    assert len(values(third, "orders")) == 20_001
+
+
 def test_only_who_has_the_token_may_push(static_group):
     group = static_group().start()
     group.create_topic("orders")
