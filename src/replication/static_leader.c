@@ -20,6 +20,7 @@
 #define BODY_KEEP_BYTES     (4u << 20)
 #define RECONNECT_US        250000
 #define REFUSED_RETRY_US    1000000
+#define REFUSED_EACH_US     1000
 #define BUSY_RETRY_US       20000
 #define PUSH_TIMEOUT_US_MIN 1000000
 
@@ -133,12 +134,16 @@ static void set_refused(struct copy *copy, const char *why)
     char text[STATIC_REFUSAL_BYTES];
     snprintf(text, sizeof(text), "%.100s: replica %d: %.300s",
              partition_name(copy->source->partition), follower->peer->id, why);
-    forget_refusal(copy);
-    copy->refusal = memory_copy_text(text);
-    follower->refused++;
     follower->refusals++;
-    leader->options.handlers.alarm(leader->options.handlers.context, ALARM_FOLLOWER_REFUSED, text);
-    set_retry(copy, REFUSED_RETRY_US);
+    if (copy->refusal == NULL || strcmp(copy->refusal, text) != 0) {
+        forget_refusal(copy);
+        copy->refusal = memory_copy_text(text);
+        follower->refused++;
+        leader->options.handlers.alarm(leader->options.handlers.context, ALARM_FOLLOWER_REFUSED,
+                                       text);
+    }
+    /* A thousand a second at most, however many there are. */
+    set_retry(copy, REFUSED_RETRY_US + follower->refused * REFUSED_EACH_US);
 }
 
 /* ---- the queue ---- */

@@ -11,13 +11,14 @@
 #include "io/executor_threads.h"
 #include "io/rpc_http.h"
 
-enum { ROUTE_VOTE, ROUTE_FETCH, ROUTE_STATUS, ROUTE_PARK };
+enum { ROUTE_VOTE, ROUTE_FETCH, ROUTE_STATUS, ROUTE_PARK, ROUTE_TEXT };
 
 static const struct rpc_route routes[] = {
     {"POST", "/replication/raft/vote", 64, false},
     {"POST", "/replication/fetch", 1 << 20, true},
     {"GET", "/replication/status", 4096, false},
     {"POST", "/park", 64, false},
+    {"POST", "/text", 64, true},
 };
 
 struct group {
@@ -31,6 +32,7 @@ struct group {
     size_t route;
     char query[64], body[64];
     size_t body_bytes;
+    char field[64]; /* X-Topic; "-": there was none */
     struct rpc_request *parked;
     bool loopback;
     int disconnects;
@@ -57,6 +59,12 @@ static void server_request(void *context, struct rpc_request *request, uint64_t 
     snprintf(group->body, sizeof(group->body), "%.*s", (int)(body.bytes < 60 ? body.bytes : 60),
              body.bytes == 0 ? "" : (const char *)body.data);
     group->loopback = rpc_peer_is_loopback(request);
+    const char *field = rpc_request_field(request, "x-topic");
+    snprintf(group->field, sizeof(group->field), "%s", field == NULL ? "-" : field);
+    if (route == ROUTE_TEXT) {
+        rpc_answer_text(request, 500, "no such topic");
+        return;
+    }
     if (route == ROUTE_PARK) {
         group->parked = request;
         return;
@@ -222,6 +230,23 @@ static void call_is_answered_and_the_link_stays(void **state)
     LOOP_UNTIL(group->loop, group->answers == 3);
     assert_string_equal(group->body, "again");
     assert_int_equal(group->closed, 0);
+    group_free(group);
+}
+
+static void header_fields_go_with_one_call_and_text_comes_back(void **state)
+{
+    (void)state;
+    struct group *group = group_linked("new-token");
+    rpc_link_fields(group->link, "X-Replica-ID: 1\r\nX-Topic: orders\r\n");
+    call(group, "/text", "", 5000000);
+    LOOP_UNTIL(group->loop, group->answers == 1);
+    assert_string_equal(group->field, "orders");
+    assert_int_equal(group->status, 500);
+    assert_string_equal(group->answer, "no such topic");
+    call(group, "/replication/raft/vote", "{}", 5000000);
+    LOOP_UNTIL(group->loop, group->answers == 2);
+    assert_string_equal(group->field, "-");
+    assert_int_equal(group->status, 200);
     group_free(group);
 }
 
@@ -651,6 +676,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(call_is_answered_and_the_link_stays),
+        cmocka_unit_test(header_fields_go_with_one_call_and_text_comes_back),
         cmocka_unit_test(either_token_is_let_in),
         cmocka_unit_test(wrong_token_is_told_nothing_and_closed),
         cmocka_unit_test(token_is_judged_before_the_body_arrives),

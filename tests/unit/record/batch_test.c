@@ -192,6 +192,33 @@ static void log_append_time_mends_the_crc_as_a_recompute_would(void **state)
     }
 }
 
+static void a_batch_given_to_another_producer_is_a_plain_one_with_a_crc_that_matches(void **state)
+{
+    (void)state;
+    struct random random;
+    random_seed(&random, 8);
+    for (size_t bytes = 61; bytes < 700; bytes += 13) {
+        uint8_t *data = malloc(bytes);
+        random_bytes(&random, data, bytes);
+        store_u64(data, 0);
+        store_u32(data + 8, (uint32_t)bytes - 12);
+        data[16] = 2;
+        data[22] |= BATCH_TRANSACTIONAL;
+        data[23] &= 0x7f;
+        store_u32(data + 17, crc32c(data + 21, bytes - 21));
+        uint16_t attributes = load_u16(data + 21);
+        batch_set_producer(data, INT64_C(0x7fffffff00000002), 32767, INT32_MAX);
+        struct batch_header header;
+        assert_int_equal(batch_parse(data, bytes, true, &header, NULL), STATUS_OK);
+        assert_true(header.producer_id == INT64_C(0x7fffffff00000002));
+        assert_int_equal(header.producer_epoch, 32767);
+        assert_int_equal(header.base_sequence, INT32_MAX);
+        assert_int_equal((uint16_t)header.attributes, attributes & ~BATCH_TRANSACTIONAL);
+        assert_int_equal(header.crc, crc32c(data + 21, bytes - 21));
+        free(data);
+    }
+}
+
 static void log_append_time_set_twice_still_matches(void **state)
 {
     (void)state;
@@ -418,6 +445,7 @@ int main(void)
         cmocka_unit_test(broker_fields_are_outside_the_crc),
         cmocka_unit_test(every_flip_under_the_crc_is_seen),
         cmocka_unit_test(log_append_time_mends_the_crc_as_a_recompute_would),
+        cmocka_unit_test(a_batch_given_to_another_producer_is_a_plain_one_with_a_crc_that_matches),
         cmocka_unit_test(log_append_time_set_twice_still_matches),
         cmocka_unit_test(librdkafka_batches_are_read_in_every_codec),
         cmocka_unit_test(nulls_and_empties_are_told_apart_in_every_codec),
