@@ -1,13 +1,14 @@
 """Static mode: a fixed leader pushes to its followers (replication.md section 1, native-protocol.md section 7),
 and the move of such a group to failover mode."""
 import json
+import os
 import shutil
-import struct
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from clients import kcat
+from disk_test import fill, small_disk  # noqa: F401
 from group import Group, http_request, wait_for
 from native import Connection, Fields, LIST_OFFSETS, Refused, text
 
@@ -232,6 +233,43 @@ def test_a_follower_away_for_long_is_caught_up_from_disk(static_group):
     group.wait_caught_up()
     assert sorted(values(third, "orders")) == sorted(values(group.leader, "orders"))
     assert len(values(third, "orders")) == 20_001
+
+
+def test_a_follower_without_space_refuses_by_name_and_goes_on_by_itself(static_group, small_disk):
+    group = static_group()
+    third = group.brokers[2]
+    small_disk(third.data_dir, 64)
+    group.start()
+    group.create_topic("orders")
+    producer = Producer({"bootstrap.servers": group.leader.client_address, "acks": "1"})
+    sent = []
+
+    def produce():
+        sent.append(f"{len(sent):04} ".ljust(100_000, "d"))
+        producer.produce("orders", sent[-1])
+        assert producer.flush(30) == 0
+
+    produce()
+    group.wait_caught_up()
+    positions = third.data_dir / "synced-positions"
+    wait_for(lambda: positions.exists() and positions.stat().st_blocks > 0, "the first synced position is on record")
+    ballast = fill(third.data_dir)
+
+    def refusal():
+        produce()
+        return group.facts(third).get("refusal")
+
+    assert "orders/0: replica 3" in wait_for(refusal, "it refuses")
+    for _ in range(10):
+        produce()
+    os.unlink(ballast)
+    group.wait_caught_up()
+    assert values(third, "orders") == sent
+    third.kill()
+    third.start().wait_ready()
+    produce()
+    group.wait_caught_up()
+    assert values(third, "orders") == sent
 
 
 def test_only_who_has_the_token_may_push(static_group):
