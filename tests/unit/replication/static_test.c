@@ -374,7 +374,7 @@ static void a_follower_that_crashed_knows_from_its_log_how_far_it_got(void **sta
     rig_create(&pair->leader_rig, "orders", 1);
     rig_create(&pair->follower_rig, "orders", 1);
     for (int i = 0; i < 6; i++) {
-        char text[8];
+        char text[16];
         snprintf(text, sizeof(text), "r%d", i);
         pair_write(pair, text, 1);
         /* Some of the time the file is as new as the log, and some of the time not. */
