@@ -217,20 +217,21 @@ MOONMQ_API int moonmq_produce_at_sequence(struct moonmq_client *client, const ch
 
 /* ---- transactions ---- */
 
-/* Between begin and commit, moonmq_produce() and moonmq_produce_batch() (at most 1024 records) are
- * part of the transaction; moonmq_produce_async() is refused. All of it is read by who reads
- * committed records, or nothing is. Needs a producer_name.
+/* What is produced between begin and commit, in whichever way, is part of the transaction. All of
+ * it is read by who reads committed records, or nothing is. Needs a producer_name. Both wait for
+ * what is queued.
  *
- * A transaction is its connection's: when that breaks, or a produce fails with the outcome open,
- * the transaction is lost; every call for it fails with MOONMQ_INVALID_TRANSACTION then, and
- * moonmq_abort_transaction() clears the way for the next one. */
+ * A transaction is its connection's: when that breaks, when a produce fails with the outcome open,
+ * or a record of a batch or of the queue fails, the transaction is lost; every call for it fails
+ * with MOONMQ_INVALID_TRANSACTION then, and moonmq_abort_transaction() clears the way for the next
+ * one. */
 MOONMQ_API int moonmq_begin_transaction(struct moonmq_client *client, struct moonmq_error *error);
 /* MOONMQ_OK: all of it counts, whatever happens now. MOONMQ_CLOSED, _TIMEOUT, _INTERNAL,
  * _NOT_LEADER: it counts or it does not; the offsets that were committed in it tell, once a client
  * with this name has connected again. MOONMQ_PRODUCER_FENCED, MOONMQ_INVALID_TRANSACTION: nothing
  * counts. It is over in any case but the last, when it was lost. */
 MOONMQ_API int moonmq_commit_transaction(struct moonmq_client *client, struct moonmq_error *error);
-/* Nothing of it counts, also after an error. */
+/* Nothing of it counts, also after an error. Records that are still queued fail. */
 MOONMQ_API int moonmq_abort_transaction(struct moonmq_client *client, struct moonmq_error *error);
 struct moonmq_group_offset;
 /* Offsets that the group has worked through, counting if the transaction does; 1 .. 1024. Those a

@@ -135,6 +135,14 @@ bool client_identity_is_refusal(int code)
            code == MOONMQ_INVALID_ARGUMENT;
 }
 
+void client_identity_doubt(struct client_identity *identity)
+{
+    identity->stale = true;
+    if (identity->transaction == CLIENT_TRANSACTION_OPEN) {
+        identity->transaction = CLIENT_TRANSACTION_LOST;
+    }
+}
+
 void client_identity_settle(struct client_identity *identity, uint32_t *sequence, uint32_t count,
                             int code)
 {
@@ -142,10 +150,7 @@ void client_identity_settle(struct client_identity *identity, uint32_t *sequence
     if (code == MOONMQ_OK) {
         *sequence += count;
     } else if (!client_identity_is_refusal(code)) {
-        identity->stale = true;
-        if (identity->transaction == CLIENT_TRANSACTION_OPEN) {
-            identity->transaction = CLIENT_TRANSACTION_LOST;
-        }
+        client_identity_doubt(identity);
     }
 }
 
@@ -197,12 +202,11 @@ int client_identity_produce(struct moonmq_client *client, const char *topic,
                             struct moonmq_ack *ack, struct moonmq_error *error)
 {
     struct client_identity *identity = &client->identity;
+    int code = client_identity_settle_queue(client, error);
     bool open = identity->transaction == CLIENT_TRANSACTION_OPEN;
     if (identity->transaction == CLIENT_TRANSACTION_LOST) {
-        return client_fail(error, MOONMQ_INVALID_TRANSACTION,
-                           "the transaction is lost, nothing of it counts: abort it");
+        return client_fail(error, MOONMQ_INVALID_TRANSACTION, CLIENT_TRANSACTION_LOST_TEXT);
     }
-    int code = open ? MOONMQ_OK : client_identity_settle_queue(client, error);
     if (code == MOONMQ_OK && !open) code = client_identity_ready(client, error);
     if (code != MOONMQ_OK) return code;
     uint32_t *sequence = client_identity_sequence(identity, topic);

@@ -14,6 +14,8 @@
 
 #include "moonmq.h"
 
+#define CLIENT_TRANSACTION_LOST_TEXT "the transaction is lost, nothing of it counts: abort it"
+
 struct sequence;
 
 enum client_transaction {
@@ -53,6 +55,9 @@ bool client_identity_is_refusal(int code);
 int client_identity_settle_queue(struct moonmq_client *client, struct moonmq_error *error);
 /* Of the next record of the topic; NULL: no memory. */
 uint32_t *client_identity_sequence(struct client_identity *identity, const char *topic);
+/* What was numbered may be there or not: the identity is of no use any more, and neither is an open
+ * transaction. */
+void client_identity_doubt(struct client_identity *identity);
 /* What became of a produce of `count` records. */
 void client_identity_settle(struct client_identity *identity, uint32_t *sequence, uint32_t count,
                             int code);

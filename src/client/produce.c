@@ -5,8 +5,7 @@
 
 #include "client/client.h"
 
-#define SEQUENCED_BATCH_RECORDS_MAX 1024
-#define RETRY_PAUSE_MS              20
+#define RETRY_PAUSE_MS 20
 
 static int check_message(const struct moonmq_message *message, struct moonmq_error *error)
 {
@@ -110,24 +109,6 @@ static int encode_messages(const struct moonmq_message *messages, size_t count,
                        WIRE_CLIENT_BODY_BYTES_MAX);
 }
 
-/* In a transaction a batch has sequences, or it would not be part of it. */
-static int check_transactional(struct moonmq_client *client, const char *topic, size_t count,
-                               uint32_t **sequence, struct moonmq_error *error)
-{
-    if (client->identity.transaction == CLIENT_TRANSACTION_LOST) {
-        return client_fail(error, MOONMQ_INVALID_TRANSACTION,
-                           "the transaction is lost, nothing of it counts: abort it");
-    }
-    if (count > SEQUENCED_BATCH_RECORDS_MAX) {
-        return client_fail(error, MOONMQ_INVALID_ARGUMENT,
-                           "in a transaction a batch holds 1 to %d records",
-                           SEQUENCED_BATCH_RECORDS_MAX);
-    }
-    *sequence = client_identity_sequence(&client->identity, topic);
-    return *sequence != NULL ? MOONMQ_OK
-                             : client_fail(error, MOONMQ_NO_MEMORY, "no memory for a topic");
-}
-
 /* ---- a batch with sequences: queued like others, and waited for ---- */
 
 struct batch_slot {
@@ -199,23 +180,15 @@ int moonmq_produce_batch(struct moonmq_client *client, const char *topic,
         return client_fail(error, MOONMQ_INVALID_ARGUMENT, "a batch holds 1 to %d records",
                            WIRE_BATCH_RECORDS_MAX);
     }
-    struct buffer items;
-    bool open = client->identity.transaction != CLIENT_TRANSACTION_NONE;
-    if (client->identity.wanted && !open) {
+    if (client->identity.wanted) {
         return produce_sequenced_batch(client, topic, messages, count, acks, acked, error);
     }
-    uint32_t *sequence = NULL;
-    if (open) code = check_transactional(client, topic, count, &sequence, error);
-    if (code != MOONMQ_OK) return code;
+    struct buffer items;
     buffer_init(&items, WIRE_CLIENT_BODY_BYTES_MAX - 512);
     code = encode_messages(messages, count, &items, error);
     if (code == MOONMQ_OK) {
         struct wire_produce_batch batch = {
-            .flags = open ? WIRE_BATCH_IDEMPOTENT : 0,
             .codec = client->codec,
-            .producer_id = client->identity.id,
-            .epoch = client->identity.epoch,
-            .base_sequence = open ? *sequence : 0,
             .topic = wire_text(topic),
             .records = {.count = (uint32_t)count, .items = buffer_slice(&items)},
             .has_spread = true,
@@ -224,8 +197,7 @@ int moonmq_produce_batch(struct moonmq_client *client, const char *topic,
         struct batch_answer answer = {.acks = acks, .count = count};
         struct call call = {
             .reply_opcode = WIRE_PRODUCE_BATCH_ACK, .take = take_batch_ack, .context = &answer};
-        code = client_call(client, WIRE_PRODUCE_BATCH, &batch, &call, !open, error);
-        if (open) client_identity_settle(&client->identity, sequence, (uint32_t)count, code);
+        code = client_call(client, WIRE_PRODUCE_BATCH, &batch, &call, true, error);
         if (acked != NULL) *acked = answer.acked;
     }
     buffer_deinit(&items);
@@ -311,13 +283,13 @@ int moonmq_produce_async(struct moonmq_client *client, const char *topic,
 {
     int code = client_check_topic(topic, error);
     if (code == MOONMQ_OK) code = check_message(message, error);
-    if (code == MOONMQ_OK && client->identity.transaction != CLIENT_TRANSACTION_NONE) {
-        code = client_fail(error, MOONMQ_INVALID_TRANSACTION,
-                           "what is queued is not part of a transaction: moonmq_produce()");
-    }
     struct producer_topic *found = NULL;
     if (code == MOONMQ_OK) code = client_producer_find_topic(client, topic, &found, error);
     if (code == MOONMQ_OK) code = wait_for_room(client, found, message, error);
+    /* Lost before, or while waiting: outside of it the record has no business. */
+    if (client->identity.transaction == CLIENT_TRANSACTION_LOST) {
+        return client_fail(error, MOONMQ_INVALID_TRANSACTION, CLIENT_TRANSACTION_LOST_TEXT);
+    }
     if (code != MOONMQ_OK) return code;
     uint32_t before = client->producer.queue_count;
     code = client_producer_add(client, found, message, delivered, context, error);

@@ -411,7 +411,7 @@ static int64_t patience_us(const struct moonmq_client *client)
 static void fail_numbered(struct moonmq_client *client, const struct moonmq_error *why)
 {
     struct flight *flight, *next;
-    client->identity.stale = true;
+    client_identity_doubt(&client->identity);
     DL_FOREACH_SAFE(client->producer.queue, flight, next)
     {
         if (flight->numbered) fail_flight(&client->producer, flight, why);
@@ -437,8 +437,9 @@ static void fail_refused(struct moonmq_client *client, struct flight *flight,
 static void fail_for_good(struct moonmq_client *client, struct flight *flight,
                           const struct moonmq_error *why)
 {
-    if (why->code == MOONMQ_PRODUCER_FENCED) {
-        client->identity.fenced = true;
+    bool all_or_nothing = client->identity.transaction == CLIENT_TRANSACTION_OPEN;
+    client->identity.fenced |= why->code == MOONMQ_PRODUCER_FENCED;
+    if (client->identity.fenced || all_or_nothing) {
         client_producer_give_up(client, why);
     } else if (flight->numbered &&
                (flight->maybe_there || !client_identity_is_refusal(why->code))) {
@@ -544,11 +545,14 @@ int client_producer_take(struct moonmq_client *client, const struct wire_frame *
 void client_producer_give_up(struct moonmq_client *client, const struct moonmq_error *why)
 {
     struct client_producer *producer = &client->producer;
+    bool in_doubt =
+        client->identity.transaction == CLIENT_TRANSACTION_OPEN && producer->record_count > 0;
     struct flight *flight;
     DL_FOREACH(producer->queue, flight)
     {
-        client->identity.stale |= flight->numbered;
+        in_doubt |= flight->numbered;
     }
+    if (in_doubt) client_identity_doubt(&client->identity);
     while (producer->queue != NULL)
         fail_flight(producer, producer->queue, why);
     while (producer->filling != NULL)
@@ -557,6 +561,12 @@ void client_producer_give_up(struct moonmq_client *client, const struct moonmq_e
 
 void client_producer_connection_lost(struct moonmq_client *client, const struct moonmq_error *why)
 {
+    if (client->identity.transaction == CLIENT_TRANSACTION_LOST) {
+        struct moonmq_error lost;
+        client_fail(&lost, MOONMQ_INVALID_TRANSACTION, "%s", CLIENT_TRANSACTION_LOST_TEXT);
+        client_producer_give_up(client, &lost);
+        return;
+    }
     if (client->reconnect_us_max == 0) {
         client_producer_give_up(client, why);
         return;

@@ -66,10 +66,14 @@ static int end(struct moonmq_client *client, bool commit, struct moonmq_error *e
 
 int moonmq_commit_transaction(struct moonmq_client *client, struct moonmq_error *error)
 {
+    /* What is not acknowledged by now does not count, and so nothing does. */
+    bool open = client->identity.transaction == CLIENT_TRANSACTION_OPEN;
+    if (open && client_identity_settle_queue(client, NULL) != MOONMQ_OK) {
+        client_identity_doubt(&client->identity);
+    }
     switch (client->identity.transaction) {
     case CLIENT_TRANSACTION_OPEN: return end(client, true, error);
-    case CLIENT_TRANSACTION_LOST:
-        return fail_state(error, "the transaction is lost, nothing of it counts: abort it");
+    case CLIENT_TRANSACTION_LOST: return fail_state(error, CLIENT_TRANSACTION_LOST_TEXT);
     case CLIENT_TRANSACTION_NONE: break;
     }
     return fail_state(error, "no transaction is open");
@@ -81,7 +85,10 @@ int moonmq_abort_transaction(struct moonmq_client *client, struct moonmq_error *
     if (identity->transaction == CLIENT_TRANSACTION_NONE) {
         return fail_state(error, "no transaction is open");
     }
+    struct moonmq_error aborted;
     bool lost = identity->transaction == CLIENT_TRANSACTION_LOST;
+    client_fail(&aborted, MOONMQ_INVALID_TRANSACTION, "the transaction was aborted");
+    client_producer_give_up(client, &aborted);
     if (!lost && client->stream.descriptor >= 0) {
         int code = end(client, false, error);
         return code == MOONMQ_CLOSED || code == MOONMQ_NOT_LEADER ? MOONMQ_OK : code;

@@ -546,19 +546,12 @@ static void play_transaction(struct peer *peer)
     expect_record(peer, 0);
     if (peer->message.produce_idempotent.epoch != 3) abort();
     ack(peer, 0);
-    peer_expect(peer, WIRE_PRODUCE_BATCH);
-    const struct wire_produce_batch *batch = &peer->message.produce_batch;
-    if (batch->flags != WIRE_BATCH_IDEMPOTENT || batch->base_sequence != 1) abort();
-    struct buffer items;
-    struct wire_ack item = {0, 1};
-    buffer_init(&items, 0);
-    wire_put(&items, &wire_shape_ack, &item);
-    struct wire_produce_batch_ack acks = {.acks = {1, buffer_slice(&items)},
-                                          .error_text = wire_text("")};
-    peer_answer(peer, WIRE_PRODUCE_BATCH_ACK, &acks);
-    buffer_deinit(&items);
+    describe(peer, 1);
+    take_batch(peer, expect_batch(peer, 1), 1);
     peer_expect(peer, WIRE_TXN_OFFSET_COMMIT);
     peer_answer(peer, WIRE_OK, NULL);
+    /* What is queued comes before the end. */
+    take_batch(peer, expect_batch(peer, 2), 2);
     peer_expect(peer, WIRE_END_TXN);
     peer_fail(peer, WIRE_CODE_INTERNAL, "not yet");
     peer_expect(peer, WIRE_END_TXN);
@@ -573,17 +566,18 @@ static void transaction_begins_holds_and_ends(void **state)
     struct broker broker = {.scripts = {play_transaction}};
     struct moonmq_client *client;
     struct moonmq_group_offset offset = {"t", 0, 5};
+    struct fates fates = {0};
     broker_start(&broker);
     assert_int_equal(connect_as(&broker, "p", &client), MOONMQ_OK);
     assert_int_equal(moonmq_commit_transaction(client, NULL), MOONMQ_INVALID_TRANSACTION);
     assert_int_equal(moonmq_begin_transaction(client, NULL), MOONMQ_OK);
     assert_int_equal(moonmq_begin_transaction(client, NULL), MOONMQ_INVALID_TRANSACTION);
-    assert_int_equal(moonmq_produce_async(client, "t", &record, NULL, NULL, NULL),
-                     MOONMQ_INVALID_TRANSACTION);
     assert_int_equal(moonmq_produce(client, "t", &record, NULL, NULL), MOONMQ_OK);
     assert_int_equal(moonmq_produce_batch(client, "t", &record, 1, NULL, NULL, NULL), MOONMQ_OK);
     assert_int_equal(moonmq_commit_in_transaction(client, "g", &offset, 1, NULL), MOONMQ_OK);
+    queue_some(client, 1, &fates);
     assert_int_equal(moonmq_commit_transaction(client, NULL), MOONMQ_OK);
+    assert_string_equal(fates.text, " 2");
     moonmq_client_free(client);
     broker_stop(&broker);
 }
@@ -610,6 +604,68 @@ static void play_next_transaction(struct peer *peer)
     peer_expect(peer, WIRE_END_TXN);
     peer_answer(peer, WIRE_OK, NULL);
     peer_expect(peer, WIRE_GOODBYE);
+}
+
+static void play_queue_of_a_transaction(struct peer *peer)
+{
+    peer_welcome(peer);
+    expect_init(peer, false);
+    give_identity(peer, 0);
+    peer_expect(peer, WIRE_BEGIN_TXN);
+    peer_answer(peer, WIRE_OK, NULL);
+    describe(peer, 1);
+    expect_batch(peer, 0);
+}
+
+static void play_nothing_of_a_lost_transaction(struct peer *peer)
+{
+    peer_welcome(peer);
+    expect_init(peer, false);
+    give_identity(peer, 1);
+    peer_expect(peer, WIRE_BEGIN_TXN);
+    peer_answer(peer, WIRE_OK, NULL);
+    struct wire_id first = expect_batch(peer, 0);
+    refuse_batch(peer, first, WIRE_CODE_BAD_FRAME);
+    expect_init(peer, false);
+    give_identity(peer, 2);
+    peer_expect(peer, WIRE_BEGIN_TXN);
+    peer_answer(peer, WIRE_OK, NULL);
+    peer_expect(peer, WIRE_END_TXN); /* what was queued is not sent */
+    if (peer->message.end_txn.commit != 0) abort();
+    peer_answer(peer, WIRE_OK, NULL);
+    peer_expect(peer, WIRE_GOODBYE);
+}
+
+static void queued_records_count_with_their_transaction_or_fail(void **state)
+{
+    (void)state;
+    struct broker broker = {
+        .scripts = {play_queue_of_a_transaction, play_nothing_of_a_lost_transaction}};
+    struct moonmq_client *client;
+    struct fates fates = {0};
+    broker_start(&broker);
+    assert_int_equal(connect_as(&broker, "p", &client), MOONMQ_OK);
+    /* Lost with the connection. */
+    assert_int_equal(moonmq_begin_transaction(client, NULL), MOONMQ_OK);
+    queue_some(client, 1, &fates);
+    assert_int_equal(moonmq_commit_transaction(client, NULL), MOONMQ_INVALID_TRANSACTION);
+    assert_string_equal(fates.text, " x51");
+    assert_int_equal(moonmq_produce_async(client, "t", &record, NULL, NULL, NULL),
+                     MOONMQ_INVALID_TRANSACTION);
+    assert_int_equal(moonmq_abort_transaction(client, NULL), MOONMQ_OK);
+    /* Lost with a record. */
+    assert_int_equal(moonmq_begin_transaction(client, NULL), MOONMQ_OK);
+    queue_some(client, 1, &fates);
+    assert_int_equal(moonmq_commit_transaction(client, NULL), MOONMQ_INVALID_TRANSACTION);
+    assert_string_equal(fates.text, " x51 x1");
+    assert_int_equal(moonmq_abort_transaction(client, NULL), MOONMQ_OK);
+    /* Aborted before it was sent. */
+    assert_int_equal(moonmq_begin_transaction(client, NULL), MOONMQ_OK);
+    queue_some(client, 1, &fates);
+    assert_int_equal(moonmq_abort_transaction(client, NULL), MOONMQ_OK);
+    assert_string_equal(fates.text, " x51 x1 x51");
+    moonmq_client_free(client);
+    broker_stop(&broker);
 }
 
 static void transaction_is_lost_with_its_connection(void **state)
@@ -646,6 +702,7 @@ int main(void)
         cmocka_unit_test(dead_letter_is_read_or_refused),
         cmocka_unit_test(transaction_begins_holds_and_ends),
         cmocka_unit_test(transaction_is_lost_with_its_connection),
+        cmocka_unit_test(queued_records_count_with_their_transaction_or_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
