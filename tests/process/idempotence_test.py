@@ -1,9 +1,12 @@
 """Idempotent producers: each record once, in order, whatever is killed."""
 import contextlib
 import random
+import struct
 import time
 
+import batches
 import clients
+import kafka_wire
 import pytest
 from confluent_kafka import Producer
 from group import wait_for
@@ -74,9 +77,27 @@ def test_idempotent_producer_writes_each_record_once_across_kills(group3):
         assert final[place] == value
 
 
+def send_numbered(broker, sequence):
+    """The error code of a batch of two."""
+    batch = batches.encode_batch([b"a", b"b"], producer=(4711, 0, sequence))
+    with kafka_wire.Connection(broker) as connection:
+        answer = connection.ask(kafka_wire.PRODUCE, 3, kafka_wire.produce_body("t", 0, batch))
+    at = 4 + 2 + 1 + 4 + 4
+    return struct.unpack(">h", answer[at:at + 2])[0]
+
+
+def test_what_follows_a_batch_that_a_dead_leader_lost_is_asked_for_again(group3):
+    """librdkafka may send it first to the new leader, and takes OUT_OF_ORDER_SEQUENCE_NUMBER (45) for the end."""
+    clients.create_topic(group3.bootstrap, "t")
+    leader = group3.wait_all_in_sync()
+    assert [send_numbered(leader, sequence) for sequence in (0, 4)] == [0, 45]
+    leader.kill()
+    successor = group3.wait_leader(other_than=leader)
+    assert [send_numbered(successor, sequence) for sequence in (4, 2, 4, 10)] == [6, 0, 0, 45]
+
+
 def test_producer_ids_never_repeat(group3):
     """Each producer's first record carries an id that no other had, over failovers and restarts."""
-    import batches
     clients.create_topic(group3.bootstrap, "ids")
     for round_number in range(4):
         for _ in range(3):
