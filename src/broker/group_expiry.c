@@ -21,9 +21,10 @@
 
 /* Offsets that one partition of `__consumer_offsets` has to forget. */
 struct gone_offsets {
-    struct partition *partition;
-    int32_t epoch;  /* of the leadership that does it */
-    int64_t before; /* what is committed from here on is a new topic's of the name */
+    struct broker *broker;
+    struct partition *partition; /* as long as the leadership lasts */
+    int32_t epoch;               /* the leadership's */
+    int64_t before;              /* what is committed from here on is a new topic's of the name */
     char topic[TOPIC_NAME_BYTES_MAX + 1]; /* "": of every topic that is not there */
     struct group_tombstones *tombstones;  /* while they are collected */
     bool again;                           /* not the first look */
@@ -35,9 +36,8 @@ struct gone_offsets {
 
 static void gone_free(struct gone_offsets *gone)
 {
-    struct broker *broker = gone->partition->broker;
-    deadlines_remove(&broker->deadlines, &gone->retry);
-    DL_DELETE(broker->groups->gone, gone);
+    deadlines_remove(&gone->broker->deadlines, &gone->retry);
+    DL_DELETE(gone->broker->groups->gone, gone);
     free(gone);
 }
 
@@ -60,14 +60,14 @@ static bool topic_is_known(struct broker *broker, struct slice name)
 
 static bool is_gone(const struct gone_offsets *gone, struct slice topic)
 {
-    if (gone->topic[0] == '\0') return !topic_is_known(gone->partition->broker, topic);
+    if (gone->topic[0] == '\0') return !topic_is_known(gone->broker, topic);
     return topic.bytes == strlen(gone->topic) && memcmp(topic.data, gone->topic, topic.bytes) == 0;
 }
 
 /* At the first look there is no new topic of the name; later what is on its way may be for one. */
 static bool may_be_renewed(const struct gone_offsets *gone, const struct offset_key *key)
 {
-    return gone->again && (offsets_group_is_committing(gone->partition->broker, key->group) ||
+    return gone->again && (offsets_group_is_committing(gone->broker, key->group) ||
                            offsets_table_is_pending(gone->partition->internal->offsets, key));
 }
 
@@ -98,7 +98,7 @@ static void forget_group(void *context, const struct offset_group *group)
 static void forget_pending(void *context, const struct offset_key *key)
 {
     struct gone_offsets *gone = context;
-    if (is_gone(gone, key->topic) && !topic_is_known(gone->partition->broker, key->topic)) {
+    if (is_gone(gone, key->topic) && !topic_is_known(gone->broker, key->topic)) {
         forget_key(gone, key);
     }
 }
@@ -109,7 +109,7 @@ static void forget(struct gone_offsets *gone)
 {
     const struct internal_state *state = gone->partition->internal;
     /* What was committed just before the topic went may not be in the state yet. */
-    gone->more = state->applied < gone->before;
+    gone->more = gone->topic[0] != '\0' && state->applied < gone->before;
     gone->tombstones = group_tombstones_new(gone->partition, forget_written, gone);
     offsets_table_each(state->offsets, forget_group, gone);
     offsets_table_each_pending(state->offsets, forget_pending, gone);
@@ -132,7 +132,7 @@ static void forget_again(void *context, struct deadline *deadline)
 static void forget_written(void *context, enum status status, const struct error *error)
 {
     struct gone_offsets *gone = context;
-    struct broker *broker = gone->partition->broker;
+    struct broker *broker = gone->broker;
     if (status == STATUS_OK && !gone->more) {
         gone_free(gone);
         return;
@@ -151,6 +151,7 @@ static void forget_written(void *context, enum status status, const struct error
 static void forget_in(struct partition *partition, const char *topic_name)
 {
     struct gone_offsets *gone = memory_new(sizeof(*gone));
+    gone->broker = partition->broker;
     gone->partition = partition;
     gone->epoch = partition->broker->leading_epoch;
     gone->before = partition_log_end(partition);
