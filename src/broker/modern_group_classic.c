@@ -104,6 +104,19 @@ static enum status find_member(const struct modern_group *group, const struct co
     return STATUS_OK;
 }
 
+/* Whoever is no member (any more) and says that it has something was taken out without hearing of
+ * it: it must lose that before it comes in, and not with its first assignment. */
+static bool is_cast_out(const struct modern_member *member, const struct consumer_join *join,
+                        const struct consumer_subscription *subscription)
+{
+    struct assignment_cursor owned = subscription->owned;
+    struct assigned_topic topic;
+    if (member != NULL || join->member_id.bytes == 0) return false;
+    while (assignment_cursor_next(&owned, &topic))
+        if (topic.count > 0) return true;
+    return false;
+}
+
 static size_t join_bytes(const struct consumer_join *join)
 {
     size_t bytes = join->member_id.bytes + join->client_id.bytes + join->client_host.bytes;
@@ -254,6 +267,8 @@ enum status modern_group_classic_join(struct modern_group *group,
     enum status status = find_member(group, join, &member);
     if (status == STATUS_OK) status = check_protocols(group, member, join, &subscription);
     if (status == STATUS_OK) status = check_room(group, step, member, join);
+    if (status == STATUS_OK && is_cast_out(member, join, &subscription))
+        status = STATUS_UNKNOWN_MEMBER;
     if (status != STATUS_OK) return status;
     if (join->member_id.bytes == 0 && join->instance_id.data == NULL && join->id_required) {
         /* Nothing is remembered of it: any id that comes is taken. */

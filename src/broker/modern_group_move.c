@@ -83,18 +83,17 @@ static void give_claims(struct claims *claims, struct movers *movers)
     free(claims->items);
 }
 
-/* In a group at rest the assignments say it all. While it begins anew, they may be taken back
- * already, but who keeps what it has across a join said so with it. */
-static void find_what_they_have(struct movers *movers, const struct consumer_group *classic,
-                                const struct group_topics *topics)
+/* What they are assigned, and what they said they have as they joined. Who keeps what it has across
+ * a join may have it still: its new assignment may be on its way to it, or taken back already, or
+ * its process busy with giving up. */
+static void find_what_they_have(struct movers *movers, const struct group_topics *topics)
 {
     struct claims claims = {0};
-    bool rests = consumer_group_state(classic) == CONSUMER_GROUP_STABLE;
     for (uint32_t i = 0; i < movers->count; i++) {
         struct assignment_cursor cursor;
         assignment_cursor_init(&cursor, movers->items[i].view.assignment);
         claims_read(&claims, cursor, i, false, topics);
-        if (!rests) claims_read(&claims, movers->items[i].subscription.owned, i, true, topics);
+        claims_read(&claims, movers->items[i].subscription.owned, i, true, topics);
     }
     give_claims(&claims, movers);
 }
@@ -233,7 +232,7 @@ enum status modern_group_from_classic(const struct consumer_group *classic,
     struct movers movers;
     enum status status = movers_init(&movers, classic, error);
     if (status == STATUS_OK) {
-        find_what_they_have(&movers, classic, step->topics);
+        find_what_they_have(&movers, step->topics);
         *out = emit_group(classic, step, &movers);
         if (step->records->bytes.bytes > MOVE_BYTES_MAX) {
             modern_group_free(*out);

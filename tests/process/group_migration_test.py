@@ -10,6 +10,7 @@ from history import FAST
 from java_clients import Programs
 from modern_group_test import Member, describe
 
+START_S = 120  # a Java client on a busy machine
 QUICK = {"Kafka": {"group.initial.rebalance.delay.ms": 0, "group.consumer.heartbeat.interval.ms": 500,
                    "group.consumer.session.timeout.ms": 6000}}
 
@@ -98,7 +99,7 @@ def roll(group, judge, members, starts):
         members.append(start())
         if number == len(starts) // 2:
             kill_leader(group)
-        wait_for(lambda: everyone_owns(judge, len(members)), lambda: f"all own something: {judge.owners()}", 60)
+        wait_for(lambda: everyone_owns(judge, len(members)), lambda: f"all own something: {judge.owners()}", START_S)
 
 
 def all_of(judge, member):
@@ -117,7 +118,7 @@ def test_a_static_member_keeps_its_seat_with_the_other_protocol(new_group, tmp_p
             return start_java(judge, programs, group.bootstrap, protocol=protocol, session_ms=away_ms, instance=instance)
 
         members = [start("one", "classic"), start("two", "classic")]
-        wait_for(lambda: everyone_owns(judge, 2), lambda: f"both own something: {judge.owners()}", 60)
+        wait_for(lambda: everyone_owns(judge, 2), lambda: f"both own something: {judge.owners()}", START_S)
         for protocol in ("consumer", "classic"):
             for instance in ("one", "two"):
                 had, stays = all_of(judge, members[0]), all_of(judge, members[1])
@@ -125,7 +126,7 @@ def test_a_static_member_keeps_its_seat_with_the_other_protocol(new_group, tmp_p
                 old.leave()
                 old.process.wait(60)
                 members.append(start(instance, protocol))
-                wait_for(lambda: everyone_owns(judge, 2), lambda: f"both own something: {judge.owners()}", 60)
+                wait_for(lambda: everyone_owns(judge, 2), lambda: f"both own something: {judge.owners()}", START_S)
                 assert all_of(judge, members[1]) == had and all_of(judge, members[0]) == stays, "nobody's partitions moved"
     finally:
         programs.clean_up()
@@ -162,7 +163,7 @@ def test_members_are_restarted_with_the_other_protocol_one_by_one(new_group, tmp
     watcher.start()
     try:
         members += [start() for start in classic_members(judge, programs, group.bootstrap, kind, "before")]
-        wait_for(lambda: everyone_owns(judge, len(members)), lambda: f"all own something: {judge.owners()}", 60)
+        wait_for(lambda: everyone_owns(judge, len(members)), lambda: f"all own something: {judge.owners()}", START_S)
         modern = [lambda: start_java(judge, programs, group.bootstrap, protocol="consumer")] * len(members)
         roll(group, judge, members, modern)
         assert {member["type"] for member in describe(group, GROUP)["members"]} == {1}
@@ -171,7 +172,7 @@ def test_members_are_restarted_with_the_other_protocol_one_by_one(new_group, tmp
         writer.stopping.set()
         writer.join()
         ends = end_offsets(group.bootstrap)
-        wait_for(lambda: not unread(judge, ends), lambda: f"all is read: {unread(judge, ends)}", 60)
+        wait_for(lambda: not unread(judge, ends), lambda: f"all is read: {unread(judge, ends)}", START_S)
         watcher.stopping.set()
         watcher.join()
         for member in members:

@@ -497,6 +497,23 @@ static void what_members_say_they_have_counts_while_the_group_begins_anew(void *
     classic_deinit(&classic);
 }
 
+/* It may be told of its new assignment just now, and not have given up the rest. */
+static void what_a_member_had_as_it_joined_is_its_own_until_it_says_otherwise(void **state)
+{
+    struct classic classic;
+    (void)state;
+    classic_init(&classic, &(struct classic_join){.id = "a", .owned = "0123"},
+                 &(struct classic_join){.id = "b", .owned = "34"});
+    classic_assign(&classic, "01", "34");
+    assert_int_equal(move(&classic), STATUS_OK);
+    assert_int_equal(join_modern_as("m", NULL), STATUS_OK);
+    assert_int_equal(member("a").assigned->count, 3); /* 0, 1, 2; 3 went to "b" */
+    assert_int_equal(member("b").assigned->count, 2);
+    assert_int_equal(member("m").assigned->count, 1);
+    assert_one_owner_each();
+    classic_deinit(&classic);
+}
+
 static void a_group_that_never_had_a_generation_moves(void **state)
 {
     struct classic classic = {0};
@@ -534,6 +551,16 @@ static void a_newcomer_is_given_an_id_to_come_with(void **state)
     assert_int_equal(rejoin("", NULL), STATUS_OK); /* an old client: at once */
     assert_string_equal(joined_id, "new");
     buffer_deinit(&bytes);
+}
+
+/* It would go on reading what another has, and its commits would count. */
+static void who_was_taken_out_loses_what_it_had_before_it_comes_in(void **state)
+{
+    (void)state;
+    assert_int_equal(join_modern_as("m", NULL), STATUS_OK);
+    assert_int_equal(rejoin("a", "012"), STATUS_UNKNOWN_MEMBER);
+    assert_int_equal(modern_group_member_count(rig.group), 1);
+    assert_int_equal(rejoin("a", NULL), STATUS_OK);
 }
 
 static void a_static_seat_goes_from_one_protocol_to_the_other(void **state)
@@ -794,8 +821,10 @@ int main(void)
         TEST(native_members_and_those_of_a_group_do_not_meet),
         TEST(a_partition_two_classic_members_have_goes_to_one),
         TEST(what_members_say_they_have_counts_while_the_group_begins_anew),
+        TEST(what_a_member_had_as_it_joined_is_its_own_until_it_says_otherwise),
         TEST(a_group_that_never_had_a_generation_moves),
         TEST(a_newcomer_is_given_an_id_to_come_with),
+        TEST(who_was_taken_out_loses_what_it_had_before_it_comes_in),
         TEST(a_static_seat_goes_from_one_protocol_to_the_other),
         TEST(classic_requests_of_a_member_of_the_new_protocol_are_refused),
         TEST(a_classic_member_leaves_what_it_had_to_the_others),
