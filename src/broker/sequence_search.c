@@ -43,11 +43,12 @@ static bool take_read(struct sequence_search *search, enum status status)
             at += header.batch_bytes;
         }
     }
+    /* Nothing given: the stretch ends inside a batch, which the one behind it began with. */
     bool moved = search->read.next_offset > search->read.offset;
     search->bytes_left -= search->read.bytes;
     log_read_release(&search->read);
-    search->read.offset = search->read.next_offset;
-    return status == STATUS_OK && moved && search->bytes_left > 0;
+    search->read.offset = moved ? search->read.next_offset : search->to;
+    return status == STATUS_OK && search->bytes_left > 0;
 }
 
 /* The stretch before the last one; false: there is none, or no need for it. */

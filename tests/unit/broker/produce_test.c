@@ -1,3 +1,4 @@
+#include "broker/sequence_search.h"
 #include "lib/broker_rig.h"
 
 static int setup(void **state)
@@ -585,6 +586,94 @@ static void producer_ids_never_repeat(void **state)
     stepped_loop_settle(&rig->fake);
 }
 
+/* ---- where what is no longer remembered lies ---- */
+
+#define RUNS 80
+
+struct searched {
+    int64_t offsets[2 * RUNS]; /* by sequence; -1: not met */
+    bool done;
+};
+
+static void run_found(void *context, uint32_t first_sequence, uint32_t delta, int64_t base_offset)
+{
+    struct searched *searched = context;
+    assert_int_equal(delta, 0);
+    assert_true(first_sequence < 2 * RUNS);
+    searched->offsets[first_sequence] = base_offset;
+}
+
+static void search_done(void *context, struct sequence_search *search)
+{
+    (void)search;
+    ((struct searched *)context)->done = true;
+}
+
+static void search_from(struct rig *rig, struct searched *searched, uint32_t sequence,
+                        int64_t bytes)
+{
+    struct topic *topic = catalog_find(rig->broker, "orders", 6);
+    struct sequence_search search = {.topic = *topic_uid(topic),
+                                     .producer_id = 7,
+                                     .sequence = sequence,
+                                     .bytes_left = bytes,
+                                     .found = run_found,
+                                     .done = search_done,
+                                     .context = searched};
+    memset(searched, 0xff, sizeof(*searched));
+    searched->done = broker_search_sequences(rig->broker, &search);
+    stepped_loop_settle(&rig->fake);
+    assert_true(searched->done);
+}
+
+/* Every second sequence, with many records of others in between; offset of a run's record. */
+static int64_t write_runs(struct rig *rig)
+{
+    for (int32_t i = 0; i < RUNS; i++) {
+        struct rig_produce sent = {.produce = {.partition = rig_partition(rig, "orders", 0),
+                                               .batch = rig_batch(rig, "v", 1, 7, 2 * i),
+                                               .acks = ACKS_ALL,
+                                               .rules = PRODUCER_RULES_NATIVE,
+                                               .done = rig_produce_done}};
+        sent.produce.context = &sent;
+        broker_produce(rig->broker, &sent.produce);
+        stepped_loop_settle(&rig->fake);
+        assert_int_equal(sent.produce.status, STATUS_OK);
+        rig_write(rig, "orders", 0, "other", 299);
+    }
+    return 300;
+}
+
+static void runs_that_nobody_remembers_are_found_in_memory_and_on_disk(void **state)
+{
+    struct rig *rig = *state;
+    struct searched searched;
+    int64_t apart = write_runs(rig);
+    for (int restarted = 0; restarted < 2; restarted++) {
+        search_from(rig, &searched, 0, INT64_MAX);
+        for (int64_t i = 0; i < RUNS - PRODUCER_BATCHES_KEPT; i++) {
+            assert_int_equal(searched.offsets[2 * i], apart * i);
+            assert_int_equal(searched.offsets[2 * i + 1], -1);
+        }
+        rig_restart(rig);
+        rig_lead(rig, 2 + restarted);
+    }
+}
+
+static void a_search_reads_no_more_than_it_may(void **state)
+{
+    struct rig *rig = *state;
+    struct searched searched;
+    write_runs(rig);
+    search_from(rig, &searched, 0, 1);
+    assert_int_equal(searched.offsets[0], -1);
+    /* Nor further back than to the first that is wanted. */
+    search_from(rig, &searched, 2 * (RUNS - PRODUCER_BATCHES_KEPT) - 2, INT64_MAX);
+    assert_int_equal(searched.offsets[2 * (RUNS - PRODUCER_BATCHES_KEPT) - 2],
+                     300 * (RUNS - PRODUCER_BATCHES_KEPT - 1));
+    assert_int_equal(searched.offsets[0], -1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
 int main(void)
 {
@@ -620,6 +709,8 @@ int main(void)
         TEST(a_jump_of_the_wall_clock_forgets_no_producer),
         TEST(the_retry_of_a_batch_that_is_there_is_not_refused_for_its_timestamps),
         TEST(producer_ids_never_repeat),
+        TEST(runs_that_nobody_remembers_are_found_in_memory_and_on_disk),
+        TEST(a_search_reads_no_more_than_it_may),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
