@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/json.h"
 #include "record/pushed_record.h"
 #include "replication/static_wire.h"
 
@@ -86,15 +87,23 @@ static void each_place(void *context, const struct static_place *place)
     ASSERT(place->partition >= 0 && place->position >= 0 && place->end >= 0);
 }
 
-static void read_places(struct slice body)
+/* The document without its seal, which nothing that is guessed would have. */
+static void read_places(struct slice document)
 {
     struct static_places_writer writer;
     struct error error;
-    struct buffer again;
+    struct buffer file, again;
+    json_t *root = NULL;
+    if (json_parse(document.data, document.bytes, &root, &error) != STATUS_OK) return;
+    buffer_init(&file, 0);
     buffer_init(&again, 0);
+    if (json_is_object(root)) json_seal(&file, root);
+    json_decref(root);
     static_places_begin(&writer);
-    (void)static_places_decode(body, each_place, &writer, &error);
+    enum status status = static_places_decode(buffer_slice(&file), each_place, &writer, &error);
     static_places_finish(&writer, &again);
+    ASSERT(status == STATUS_OK || status == STATUS_CORRUPT);
+    buffer_deinit(&file);
     buffer_deinit(&again);
 }
 
