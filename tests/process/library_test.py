@@ -13,7 +13,7 @@ from history import read_all
 EXAMPLES = ROOT / "examples"
 LOAD = ROOT / "tests/process/library_load.c"
 # More of both for a long look: 10^6 records, 10^4 connects.
-RECORDS = int(os.environ.get("LIBRARY_RECORDS", 500000))
+RECORDS = int(os.environ.get("LIBRARY_RECORDS", 400000))
 CONNECTS = int(os.environ.get("LIBRARY_CONNECTS", 2000))
 PARTITIONS = 3
 
