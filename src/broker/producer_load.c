@@ -60,9 +60,10 @@ enum status producers_load(struct partition_log *log, int64_t written_ms,
     enum status status = log_store_scan_producers(log, &snapshot, scan_batch, &scan, damage, error);
     if (status == STATUS_OK && !scan.begun) scan_begin(&scan);
     if (scan.unreadable) {
-        producer_table_clear(table, partition_log_start_offset(log));
-        status = log_store_scan(log, partition_log_start_offset(log), partition_log_end_offset(log),
-                                scan_batch, &scan, damage, error);
+        int64_t begin = log_store_files_begin(log);
+        producer_table_clear(table, begin);
+        status = log_store_scan(log, begin, partition_log_end_offset(log), scan_batch, &scan,
+                                damage, error);
     }
     buffer_deinit(&snapshot);
     return status;

@@ -516,6 +516,17 @@ enum status log_store_scan(struct partition_log *log, int64_t from, int64_t to, 
     return status;
 }
 
+int64_t log_store_files_begin(struct partition_log *log)
+{
+    int64_t begin = log->log_start;
+    pthread_mutex_lock(&log->store->segments_mutex);
+    if (log->segment_count > 0 && log->segments[0]->base_offset < begin) {
+        begin = log->segments[0]->base_offset;
+    }
+    pthread_mutex_unlock(&log->store->segments_mutex);
+    return begin;
+}
+
 /* Bases of snapshots at or below the log end, ascending. */
 struct snapshot_list {
     int64_t *bases;
@@ -543,7 +554,7 @@ enum status log_store_scan_producers(struct partition_log *log, struct buffer *s
 {
     char directory[LOG_DIRECTORY_BYTES];
     struct snapshot_list list = {.end_offset = log->log_end};
-    int64_t from = log->log_start;
+    int64_t from = log_store_files_begin(log);
     *damage = (struct log_damage){0};
     log_directory(directory, log->store, log->topic, log->partition);
     enum status status =

@@ -67,8 +67,11 @@ STATUS_MUST_CHECK
 enum status log_store_recover(struct log_store *store, const struct log_identity *identity,
                               const struct log_config *config, struct partition_log **out,
                               struct log_recovery *recovery, struct error *error);
+/* Worker: the first offset that files still hold: at or below the log start. */
+int64_t log_store_files_begin(struct partition_log *log);
 /* Worker: the newest valid producer snapshot at or below the log end, and then every batch from its
- * offset on (without a snapshot: from the log start). `each` gets whole batches; false stops. */
+ * offset on (without a snapshot: from where the files begin, which may be below the log start: who
+ * wrote what was deleted is known as long as that). `each` gets whole batches; false stops. */
 typedef bool (*log_batch_fn)(void *context, const uint8_t *batch, size_t bytes);
 STATUS_MUST_CHECK
 enum status log_store_scan_producers(struct partition_log *log, struct buffer *snapshot,

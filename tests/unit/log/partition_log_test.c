@@ -217,6 +217,31 @@ static void producers_are_scanned_from_the_newest_snapshot_on(void **state)
     memory_disk_deinit(&disk);
 }
 
+/* A log start inside a segment: who wrote below it is still told by the files. */
+static void producers_below_the_log_start_are_scanned_as_long_as_files_hold_them(void **state)
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    int batches = 0;
+    (void)state;
+    fixture_begin(&f, &disk);
+    fixture_open(&f);
+    fixture_append_durably(&f, 10);
+    partition_log_raise_start(f.log, 7, 9);
+    fixture_rest(&f);
+    struct buffer snapshot;
+    struct log_damage damage;
+    buffer_init(&snapshot, 0);
+    assert_int_equal(
+        log_store_scan_producers(f.log, &snapshot, count_batches, &batches, &damage, NULL),
+        STATUS_OK);
+    assert_int_equal(snapshot.bytes, 0);
+    assert_int_equal(batches, 10);
+    buffer_deinit(&snapshot);
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
 static void flip_byte(struct memory_disk *disk, int64_t segment_base, size_t at)
 {
     char path[400];
@@ -570,6 +595,7 @@ int main(void)
         cmocka_unit_test(a_snapshot_above_the_end_is_gone_for_good_after_a_recovery),
         cmocka_unit_test(snapshots_of_stops_go_with_the_segments_they_lie_in),
         cmocka_unit_test(producers_are_scanned_from_the_newest_snapshot_on),
+        cmocka_unit_test(producers_below_the_log_start_are_scanned_as_long_as_files_hold_them),
         cmocka_unit_test(a_scan_names_what_it_could_not_read),
         cmocka_unit_test(cold_reads_give_every_batch_whatever_the_size_asked_for),
         cmocka_unit_test(reads_respect_limit_size_and_range),
