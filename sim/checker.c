@@ -20,6 +20,7 @@ struct copy_seen {
     int64_t missing_us;  /* since when it is not, though nobody deleted it; 0: it is there */
     int64_t high_watermark;
     int64_t log_start, log_end;
+    bool begun_anew;    /* at a log start above all it had */
     bool below_minimum; /* it was its leader's, and the recorded in-sync set below the minimum */
 };
 
@@ -244,6 +245,7 @@ static void look_at_copy(struct sim_checker *checker, int node, const struct nod
                              node + 1, (long long)end, (long long)seen->high_watermark);
     }
     int64_t before = seen->high_watermark;
+    seen->begun_anew |= start > seen->log_end;
     seen->generation = sim_machine_generation(machine);
     seen->look = checker->looks;
     seen->missing_us = 0;
@@ -253,7 +255,9 @@ static void look_at_copy(struct sim_checker *checker, int node, const struct nod
     seen->below_minimum = facts->leader_serving && is_below_minimum(checker, facts);
     struct history *history = &checker->workload->history;
     const struct history_log *judged = &history->logs[log];
-    if (!damaged) history_see_start(history, log, start, facts->leader_serving, node);
+    /* One that was leader before may not know of it. */
+    bool leads = facts->leader_serving && facts->epoch == checker->epoch_max;
+    if (!damaged) history_see_start(history, log, start, leads, node);
     if (!facts->leader_serving) return;
     int64_t *exposed = exposed_of(checker, log);
     if (begins_to_serve && end < *exposed && !judged->dropped && !damaged)
@@ -423,6 +427,18 @@ bool sim_checker_converged(struct sim_checker *checker, uint32_t core, char *why
     return sim_workload_drained(checker->workload, why, why_bytes);
 }
 
+/* Who wrote what is gone is known to those only that saw it: not to a copy that was begun where the
+ * log began by then. */
+static bool may_know_less(struct sim_checker *checker, int node, const struct partition *partition,
+                          uint32_t index)
+{
+    const struct topic *topic = partition_topic(partition);
+    uint32_t log = history_find_log(&checker->workload->history, topic_uid(topic), (int32_t)index,
+                                    topic_name(topic));
+    return checker->workload->history.logs[log].asked > 0 &&
+           (checker->nodes[node].excused || copy_of(&checker->nodes[node], log)->begun_anew);
+}
+
 /* I24: what is derived from equal logs is equal. */
 static void compare_derived(struct sim_checker *checker, struct sim_node *leader, uint32_t core)
 {
@@ -437,7 +453,8 @@ static void compare_derived(struct sim_checker *checker, struct sim_node *leader
                 if (copy == NULL) continue;
                 /* Of what was aborted, a copy made of a compacted log knows less than the log's
                  * own replica, which saw it. */
-                if (!topic_settings_of(topic)->compacted &&
+                if (!topic_settings_of(topic)->compacted && !may_know_less(checker, i, copy, p) &&
+                    !may_know_less(checker, leader->index, mine, p) &&
                     partition_producers_hash(copy) != partition_producers_hash(mine))
                     sim_verdict_fail(checker->verdict, "I24",
                                      "%s: producer state of nodes %d and %d differs",

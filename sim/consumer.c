@@ -121,7 +121,8 @@ static void judge_record(struct sim_fetch *fetch, const struct record *record)
         sim_verdict_fail(
             workload->verdict, "I3", "%s/%u: offset %lld was served above the high watermark %lld",
             name, consumed->partition, (long long)record->offset, (long long)fetch->high_watermark);
-    if (record->offset < call->deleted)
+    if (record->offset < call->deleted &&
+        fetch->base.epoch >= workload->history.logs[consumed->log].deleted_epoch)
         sim_verdict_fail(workload->verdict, "I15",
                          "%s/%u: offset %lld was served, though the deletion of all below %lld "
                          "had been acknowledged",

@@ -143,7 +143,7 @@ static void deletion_ended(struct sim_call *base, enum sim_call_end end)
                         status_text(base->status), (long long)call->low_watermark);
     if (answered && base->status == STATUS_OK)
         history_told_deletion(&workload->history, call->log, call->before_offset,
-                              call->low_watermark);
+                              call->low_watermark, base->epoch);
     deleter->asking = false;
     wake_later(deleter);
 }

@@ -240,7 +240,7 @@ void history_ask_deletion(struct history *history, uint32_t log, int64_t offset)
 }
 
 void history_told_deletion(struct history *history, uint32_t log_index, int64_t offset,
-                           int64_t low_watermark)
+                           int64_t low_watermark, int32_t epoch)
 {
     struct history_log *log = &history->logs[log_index];
     if (low_watermark < offset || (log->kept && low_watermark > log->asked))
@@ -250,6 +250,7 @@ void history_told_deletion(struct history *history, uint32_t log_index, int64_t 
                          log->topic, log->partition, (long long)offset, (long long)low_watermark,
                          (long long)log->asked);
     if (offset > log->deleted) log->deleted = offset;
+    if (epoch > log->deleted_epoch) log->deleted_epoch = epoch;
 }
 
 void history_see_start(struct history *history, uint32_t log_index, int64_t start, bool serving,

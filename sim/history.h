@@ -55,13 +55,14 @@ struct history_log {
     bool dropped;    /* its topic was deleted, or a deletion was tried: not judged at the end */
     history_id *ids; /* by offset */
     int64_t count, capacity;
-    int64_t committed; /* one past the highest offset acknowledged or read */
-    int64_t start;     /* highest log start seen */
-    int64_t asked;     /* highest offset below which anybody asked to delete all */
-    int64_t deleted;   /* … and was told that it is done */
-    bool kept;         /* nothing but such requests may move its start */
-    uint8_t readers;   /* committed readers of it, bits */
-    bool compacted;    /* only the newest record of each key need be there: history_keyed.h */
+    int64_t committed;     /* one past the highest offset acknowledged or read */
+    int64_t start;         /* highest log start seen */
+    int64_t asked;         /* highest offset below which anybody asked to delete all */
+    int64_t deleted;       /* … and was told that it is done */
+    int32_t deleted_epoch; /* … by the leader of this epoch */
+    bool kept;             /* nothing but such requests may move its start */
+    uint8_t readers;       /* committed readers of it, bits */
+    bool compacted;        /* only the newest record of each key need be there: history_keyed.h */
     uint16_t key_count;
     uint32_t key_writer;
 };
@@ -110,9 +111,9 @@ history_id history_read_value(struct history *history, uint32_t log, int64_t off
 
 /* DeleteRecords up to `offset` reached a broker. */
 void history_ask_deletion(struct history *history, uint32_t log, int64_t offset);
-/* … and was acknowledged: the log begins at low_watermark. */
+/* … and was acknowledged by the leader of `epoch`: the log begins at low_watermark. */
 void history_told_deletion(struct history *history, uint32_t log, int64_t offset,
-                           int64_t low_watermark);
+                           int64_t low_watermark, int32_t epoch);
 /* A copy of the log begins at `start`; one that serves clients must have done what was
  * acknowledged. */
 void history_see_start(struct history *history, uint32_t log, int64_t start, bool serving,

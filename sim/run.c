@@ -69,6 +69,7 @@ static uint32_t draw_domains(uint64_t seed)
     domains |= random_below(&random, 4) == 0 ? SIM_TRANSACTIONS : 0;
     domains |= random_below(&random, 6) == 0 ? SIM_GROUPS : 0;
     domains |= random_below(&random, 8) == 0 ? SIM_MODERN_GROUPS : 0;
+    domains |= random_below(&random, 6) == 0 ? SIM_DELETIONS : 0;
     return domains | (random_below(&random, 8) == 0 ? SIM_NATIVE_GROUPS : 0);
 }
 

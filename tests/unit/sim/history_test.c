@@ -243,7 +243,7 @@ static void a_log_may_begin_up_to_where_deletions_were_asked(void **state)
 {
     (void)state;
     struct scene *scene = kept_scene_new(5);
-    history_told_deletion(&scene->history, scene->log, 3, 4);
+    history_told_deletion(&scene->history, scene->log, 3, 4, 1);
     history_see_start(&scene->history, scene->log, 3, true, 0);
     history_see_start(&scene->history, scene->log, 5, true, 0);
     history_see_start(&scene->history, scene->log, 0, false, 1);
@@ -262,7 +262,7 @@ static void a_deletion_that_is_told_and_not_done_is_noticed(void **state)
 {
     (void)state;
     struct scene *scene = kept_scene_new(5);
-    history_told_deletion(&scene->history, scene->log, 5, 4);
+    history_told_deletion(&scene->history, scene->log, 5, 4, 1);
     assert_string_equal(scene_end(scene), "I15");
 }
 
@@ -270,7 +270,7 @@ static void deleted_records_that_come_back_are_noticed(void **state)
 {
     (void)state;
     struct scene *scene = kept_scene_new(5);
-    history_told_deletion(&scene->history, scene->log, 5, 5);
+    history_told_deletion(&scene->history, scene->log, 5, 5, 1);
     history_see_start(&scene->history, scene->log, 4, true, 2);
     assert_string_equal(scene_end(scene), "I15");
 }
