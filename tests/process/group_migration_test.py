@@ -1,6 +1,7 @@
 """A group moves from the classic protocol to the new one (KIP-848) and back while its members are restarted one by
 one, records flow and leaders die."""
 import clients
+import native
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from group import wait_for
@@ -70,6 +71,22 @@ def test_a_classic_group_moves_with_the_first_modern_member_and_back_with_the_la
     wait_for(lambda: len(classic.numbers()) == 6, lambda: f"all again: {classic.owned}")
     assert describe(group, "g")["error"] == 69
     classic.consumer.close()
+
+
+def test_native_members_and_those_of_the_new_protocol_do_not_meet_in_one_group(new_group):
+    group = new_group(1).start()
+    clients.create_topic(group.bootstrap, "t", 6)
+    modern = Member(group, "kafkas", ["t"])
+    modern.beat()
+    with native.connect_to_leader(group) as connection:
+        with pytest.raises(native.Refused, match="another protocol"):
+            connection.join_group("kafkas", ["t"])
+    with native.connect_to_leader(group) as connection:
+        connection.join_group("ours", ["t"])
+        stranger = Member(group, "ours", ["t"])
+        assert stranger.send() == 69 and "native members" in stranger.message
+        assert connection.group_heartbeat("ours") is None
+    assert len(modern.beat()) == 6
 
 
 def classic_members(judge, programs, bootstrap, kind, name):
