@@ -28,7 +28,8 @@ install(FILES ${CMAKE_BINARY_DIR}/moonmq.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/
 # The Lua module holds the library, so that it is one file to copy; any Lua from 5.1 on.
 pkg_search_module(LUA lua5.4 lua-5.4 lua54 lua5.3 luajit lua5.1)
 if(LUA_FOUND)
-  add_library(moonmq_lua MODULE bindings/lua/moonmq.c)
+  file(GLOB lua_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bindings/lua/*.c)
+  add_library(moonmq_lua MODULE ${lua_sources})
   target_include_directories(moonmq_lua PRIVATE ${LUA_INCLUDE_DIRS})
   target_link_libraries(moonmq_lua PRIVATE moonmq_client)
   target_link_options(moonmq_lua PRIVATE -Wl,--exclude-libs,ALL -Wl,--as-needed)

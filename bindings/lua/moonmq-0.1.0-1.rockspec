@@ -16,7 +16,10 @@ build = {
    type = "builtin",
    modules = {
       moonmq = {
-         sources = { "bindings/lua/moonmq.c" },
+         sources = {
+            "bindings/lua/moonmq.c", "bindings/lua/values.c", "bindings/lua/produce.c", "bindings/lua/consume.c",
+            "bindings/lua/groups.c", "bindings/lua/topics.c",
+         },
          defines = { "_GNU_SOURCE" },
          incdirs = { "$(MOONMQ_INCDIR)" },
          libdirs = { "$(MOONMQ_LIBDIR)" },

@@ -104,6 +104,32 @@ static struct producer_topic *add_topic(struct client_producer *producer, const 
     return topic;
 }
 
+static void seal(struct moonmq_client *client, struct flight *flight)
+{
+    struct client_producer *producer = &client->producer;
+    struct producer_topic *topic = flight->topic;
+    DL_DELETE(producer->filling, flight);
+    topic->filling[flight->lane] = NULL;
+    if (topic->partitions > 0 && flight->lane == topic->keyless_lane) {
+        topic->keyless_lane = client_next_spread(client) % topic->partitions;
+    }
+    flight->state = FLIGHT_READY;
+    flight->ready_at_us = 0;
+    DL_APPEND(producer->queue, flight);
+    producer->queue_count++;
+}
+
+/* What was gathered by the old number of partitions goes out before what is gathered by the new
+ * one: the records of a key keep their order. */
+static void seal_topic(struct moonmq_client *client, const struct producer_topic *topic)
+{
+    struct flight *flight, *next;
+    DL_FOREACH_SAFE(client->producer.filling, flight, next)
+    {
+        if (flight->topic == topic) seal(client, flight);
+    }
+}
+
 /* A client that may not ask gets along with one lane: batches have more runs of sequences then. */
 static int ask_partitions(struct moonmq_client *client, struct producer_topic *topic,
                           struct moonmq_error *error)
@@ -123,6 +149,7 @@ static int ask_partitions(struct moonmq_client *client, struct producer_topic *t
     if (topic->partitions == 0 && partitions > 0) {
         topic->keyless_lane = client_next_spread(client) % partitions;
     }
+    if (topic->partitions != partitions) seal_topic(client, topic);
     topic->partitions = partitions;
     topic->moved = false;
     return MOONMQ_OK;
@@ -175,21 +202,6 @@ enum producer_room client_producer_room(const struct client_producer *producer,
     if (flight == NULL || takes(producer, flight, bytes)) return PRODUCER_ROOM;
     return producer->queue_count < producer->window_batches_max ? PRODUCER_ROOM
                                                                 : PRODUCER_WINDOW_FULL;
-}
-
-static void seal(struct moonmq_client *client, struct flight *flight)
-{
-    struct client_producer *producer = &client->producer;
-    struct producer_topic *topic = flight->topic;
-    DL_DELETE(producer->filling, flight);
-    topic->filling[flight->lane] = NULL;
-    if (topic->partitions > 0 && flight->lane == topic->keyless_lane) {
-        topic->keyless_lane = client_next_spread(client) % topic->partitions;
-    }
-    flight->state = FLIGHT_READY;
-    flight->ready_at_us = 0;
-    DL_APPEND(producer->queue, flight);
-    producer->queue_count++;
 }
 
 void client_producer_seal(struct moonmq_client *client, int64_t began_us)

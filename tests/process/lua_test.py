@@ -10,6 +10,7 @@ from client_package import Package
 from group import ROOT
 
 LUA = shutil.which("lua5.4")
+SOURCES = sorted((ROOT / "bindings/lua").glob("*.c"))
 LUAJIT = shutil.which("luajit")
 
 
@@ -41,7 +42,7 @@ def luajit(tmp_path):
     package = Package(tmp_path)
     flags = subprocess.run(["pkg-config", "--cflags", "luajit"], check=True, capture_output=True, text=True).stdout
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-o",
-                    str(tmp_path / "moonmq.so"), str(ROOT / "bindings/lua/moonmq.c"), *flags.split(),
+                    str(tmp_path / "moonmq.so"), *map(str, SOURCES), *flags.split(),
                     *package.flags("--cflags", "--libs"), f"-Wl,-rpath,{package.library_directory}"], check=True)
 
     def run(path, *hosts):
@@ -318,8 +319,10 @@ def test_the_rockspec_names_what_is_there(tmp_path):
         pytest.skip("needs lua5.4")
     spec = next((ROOT / "bindings/lua").glob("*.rockspec"))
     script = tmp_path / "spec.lua"
-    script.write_text(f'dofile("{spec}") print(package .. "-" .. version) print(build.modules.moonmq.sources[1])')
+    script.write_text(f'dofile("{spec}") print(package .. "-" .. version) for _, name in '
+                      'ipairs(build.modules.moonmq.sources) do print(name) end')
     output = subprocess.run([LUA, str(script)], capture_output=True, text=True, check=True).stdout.splitlines()
-    assert f"{output[0]}.rockspec" == spec.name and (ROOT / output[1]).exists()
+    assert f"{output[0]}.rockspec" == spec.name
+    assert sorted(output[1:]) == [str(source.relative_to(ROOT)) for source in SOURCES]
     project = re.search(r"project\(moonmq VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
     assert output[0] == f"moonmq-{project}-1"

@@ -238,7 +238,7 @@ static void sequence_is_used_when_the_record_may_be_there(void **state)
 
 /* ---- queued, with sequences ---- */
 
-static struct moonmq_client *connected_one_by_one(struct broker *broker)
+static struct moonmq_client *connected_in_batches(struct broker *broker, uint32_t records_max)
 {
     struct moonmq_options options = MOONMQ_OPTIONS_DEFAULT;
     const char *hosts[] = {broker->address};
@@ -247,9 +247,14 @@ static struct moonmq_client *connected_one_by_one(struct broker *broker)
     options.host_count = 1;
     options.reconnect_ms_max = 5000;
     options.idempotent = true;
-    options.batch_records_max = 1;
+    options.batch_records_max = records_max;
     assert_int_equal(moonmq_client_new(&options, &client, NULL), MOONMQ_OK);
     return client;
+}
+
+static struct moonmq_client *connected_one_by_one(struct broker *broker)
+{
+    return connected_in_batches(broker, 1);
 }
 
 struct fates {
@@ -500,6 +505,71 @@ static void each_partition_has_its_batch(void **state)
     broker_stop(&broker);
 }
 
+static void take_batch_of_partition_1(struct peer *peer, struct wire_id id, uint32_t count,
+                                      int64_t offset)
+{
+    struct buffer items;
+    buffer_init(&items, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        struct wire_ack item = {1, offset + i};
+        wire_put(&items, &wire_shape_ack, &item);
+    }
+    struct wire_produce_batch_ack acks = {.acks = {count, buffer_slice(&items)},
+                                          .error_text = wire_text("")};
+    peer_send(peer, WIRE_PRODUCE_BATCH_ACK, &id, &acks);
+    buffer_deinit(&items);
+}
+
+/* "k1" is of partition 0 of 3, 1 of 4. */
+static void play_topic_that_grows(struct peer *peer)
+{
+    struct wire_topic_list none = {.topics = {0}};
+    peer_welcome(peer);
+    expect_init(peer, false);
+    give_identity(peer, 0);
+    describe(peer, 3);
+    struct wire_id first = expect_batch(peer, 0);
+    peer_expect(peer, WIRE_LIST_TOPICS);
+    struct wire_id list = peer->frame.id;
+    take_batch_of_partition_1(peer, first, 1, 0);
+    peer_send(peer, WIRE_TOPIC_LIST, &list, &none);
+    describe(peer, 4);
+    /* The second, gathered by the old number, before the next two, though these fill a batch. */
+    struct wire_id second = expect_batch(peer, 1);
+    peer_expect(peer, WIRE_PRODUCE_BATCH);
+    const struct wire_produce_batch *batch = &peer->message.produce_batch;
+    if (batch->base_sequence != 2 || batch->records.count != 2) abort();
+    struct wire_id last = peer->frame.id;
+    take_batch_of_partition_1(peer, second, 1, 1);
+    take_batch_of_partition_1(peer, last, 2, 2);
+    peer_expect(peer, WIRE_GOODBYE);
+}
+
+static void key_keeps_its_order_when_the_topic_grows(void **state)
+{
+    (void)state;
+    struct broker broker = {.scripts = {play_topic_that_grows}};
+    struct moonmq_message message = {"k1", 2, "v", 1};
+    struct fates fates = {0};
+    char **names;
+    size_t count;
+    broker_start(&broker);
+    struct moonmq_client *client = connected_in_batches(&broker, 2);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(moonmq_produce_async(client, "t", &message, note_fate, &fates, NULL),
+                         MOONMQ_OK);
+        if (i == 0) assert_int_equal(moonmq_poll(client, 0, NULL), MOONMQ_OK);
+        if (i != 1) continue;
+        /* Brings the first one's answer, and sends nothing of the queue. */
+        assert_int_equal(moonmq_list_topics(client, &names, &count, NULL), MOONMQ_OK);
+        moonmq_topics_free(names, count);
+    }
+    assert_int_equal(moonmq_flush(client, 5000, NULL), MOONMQ_OK);
+    assert_string_equal(fates.text, " 0 1 2 3");
+    moonmq_client_free(client);
+    broker_stop(&broker);
+}
+
 /* ---- dead letters ---- */
 
 static void dead_letter_is_read_or_refused(void **state)
@@ -699,6 +769,7 @@ int main(void)
         cmocka_unit_test(open_outcome_ends_the_identity_and_all_that_has_a_number),
         cmocka_unit_test(who_may_not_ask_for_partitions_asks_once),
         cmocka_unit_test(each_partition_has_its_batch),
+        cmocka_unit_test(key_keeps_its_order_when_the_topic_grows),
         cmocka_unit_test(dead_letter_is_read_or_refused),
         cmocka_unit_test(transaction_begins_holds_and_ends),
         cmocka_unit_test(transaction_is_lost_with_its_connection),
