@@ -10,10 +10,11 @@ PARTITIONS = 3
 
 
 class Subscriber:
-    """Reads whatever is pushed, from whoever leads; a new connection whenever one ends."""
+    """Reads whatever is pushed, from whoever leads; a new connection whenever one ends. With a name, as a member."""
 
-    def __init__(self, group):
-        self.group, self.seen, self.failure = group, collections.Counter(), None
+    def __init__(self, group, name=None, seen=None):
+        self.group, self.name, self.failure = group, name, None
+        self.seen = collections.Counter() if seen is None else seen
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
@@ -22,9 +23,16 @@ class Subscriber:
         for broker in self.group.running():
             try:
                 with wire.Wire((broker.host, broker.client_port), timeout_s=5) as connection:
-                    connection.login().subscribe("stream", "readers")
+                    connection.login()
+                    if self.name:
+                        connection.join("readers", ["stream"], self.name)
+                    connection.subscribe("stream", "readers")
+                    connection.socket.settimeout(0.3)
                     while not self.stopping.is_set():
-                        self.seen[int(connection.next_pushed().value)] += 1
+                        try:
+                            self.seen[int(connection.next_pushed().value)] += 1
+                        except TimeoutError:
+                            pass
             except wire.Error as error:
                 if error.code != 20:
                     raise
@@ -73,3 +81,24 @@ def test_a_subscriber_loses_nothing_with_its_leaders(new_group):
     assert twice <= 3 * 2048, "more came again than could be on its way"
     with native.connect_to_leader(group) as admin:
         wait_for(lambda: sum(admin.describe_group("readers")[2].values()) == sent, "all of it is committed")
+
+
+def test_members_that_come_and_go_are_pushed_everything(new_group):
+    group = new_group(3).start()
+    with native.connect_to_leader(group) as writer:
+        writer.create_topic("stream", PARTITIONS)
+        sent, seen, members = 0, collections.Counter(), []
+        for number in range(8):
+            members.append(Subscriber(group, f"m{number}", seen))
+            for _ in range(10):
+                acks, code = writer.produce_batch("stream", [(f"{i}", f"{i}") for i in range(sent, sent + 100)])
+                assert (len(acks), code) == (100, 0)
+                sent += 100
+            wait_for(lambda: len(seen) > sent - 500, lambda: f"{len(seen)} of {sent}")
+            if number % 3 == 2:
+                members.pop(0).stop()
+        wait_for(lambda: len(seen) == sent, lambda: f"{len(seen)} of {sent}")
+        wait_for(lambda: sum(writer.describe_group("readers")[2].values()) == sent,
+                 lambda: f"committed: {writer.describe_group('readers')} of {sent}")
+    for member in members:
+        member.stop()

@@ -270,7 +270,7 @@ class Wire:
         self.socket.sendall(frame(name, payload, correlation))
         return correlation
 
-    def _take(self, count):
+    def _have(self, count):
         while len(self.data) < count:
             try:
                 more = self.socket.recv(1 << 20)
@@ -279,14 +279,14 @@ class Wire:
             if not more:
                 raise Closed(f"{len(self.data)} bytes were left")
             self.data += more
-        taken, self.data = self.data[:count], self.data[count:]
-        return taken
 
     def read(self):
-        """The next frame: (name, correlation id, payload)."""
-        length = struct.unpack(">I", self._take(4))[0]
+        """The next frame: (name, correlation id, payload). After a time-out it can be asked for again."""
+        self._have(4)
+        length = struct.unpack(">I", self.data[:4])[0]
         assert 17 <= length <= 16 << 20
-        body = self._take(length)
+        self._have(4 + length)
+        body, self.data = self.data[4:4 + length], self.data[4 + length:]
         return NAMES[body[0]], body[1:17], body[17:]
 
     def next(self):
