@@ -1,4 +1,6 @@
 """A compacted topic keeps the newest value of each key on every replica; DeleteRecords takes effect everywhere."""
+import json
+import os
 import shutil
 import struct
 import time
@@ -136,3 +138,46 @@ def test_a_replica_that_comes_back_empty_catches_up_with_a_log_start_inside_a_ba
     kept.start()
     group.wait_leader(among=[emptied, kept])
     assert clients.consume(group.bootstrap, "inside", 4, offset=7) == [b"7", b"8", b"9", b"10"]
+
+
+def dropped_to(broker, topic):
+    """Up to where compaction has dropped tombstones in a copy's partition 0, as the broker has it on record."""
+    with open(os.path.join(broker.data_dir, "replication-offsets.json"), encoding="utf-8") as file:
+        partitions = json.load(file)["partitions"]
+    return max((item.get("dropped_to", 0) for item in partitions
+                if item["topic"] == topic and item["partition"] == 0), default=0)
+
+
+def test_a_replica_that_was_away_for_longer_than_tombstones_are_kept_brings_no_deleted_key_back(new_group, run_moonmq):
+    group = new_group().start()
+    leader = group.wait_all_in_sync()
+    clients.create_topic(group.bootstrap, "deleted", 1, {
+        "cleanup.policy": "compact", "segment.ms": "1000", "delete.retention.ms": "1000",
+        "min.cleanable.dirty.ratio": "0.01"})
+    producer = clients.Producer({"bootstrap.servers": group.bootstrap, "acks": "all", **FAST})
+    for key in range(10):
+        producer.produce("deleted", b"value", b"%d" % key)
+    assert producer.flush(30) == 0
+    group.wait_all_in_sync()
+    away, other = group.others(leader)
+    away.kill()
+    for key in range(5):
+        producer.produce("deleted", None, b"%d" % key)
+    assert producer.flush(30) == 0
+    rounds = 0
+
+    def dropped_everywhere():
+        nonlocal rounds
+        rounds += 1
+        producer.produce("deleted", b"%d" % rounds, b"more", timestamp=int(time.time() * 1000) + rounds)
+        assert producer.flush(30) == 0
+        time.sleep(1)
+        return all(dropped_to(broker, "deleted") >= 15 for broker in (leader, other))
+
+    wait_for(dropped_everywhere, "tombstones dropped on both replicas", 3 * PASS_PATIENCE_S)
+    away.start()
+    group.wait_all_in_sync()
+    assert away.log_contains("reset partition=deleted/0")
+    run_moonmq("leader", "transfer", "--to", away.id, "--bootstrap", group.bootstrap)
+    assert group.wait_leader() is away
+    assert sorted(read_keyed(group, "deleted")) == [b"5", b"6", b"7", b"8", b"9", b"more"]
