@@ -356,7 +356,8 @@ static void serve_member(struct sharer_call *call)
 static void serve_end(struct sharer_call *call)
 {
     struct link *link = find_link(call);
-    call->base.status = link == NULL ? STATUS_UNKNOWN_MEMBER : STATUS_OK;
+    /* The end of a link answers nobody, whoever leads. */
+    call->base.status = link == NULL ? STATUS_UNKNOWN_MEMBER : STATUS_CLOSED;
     if (link != NULL && call->act == SHARER_LEAVE)
         call->base.status = group_session_leave(link->session);
     if (link != NULL) close_link(link);
