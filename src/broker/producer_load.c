@@ -50,20 +50,33 @@ static bool scan_batch(void *context, const uint8_t *data, size_t bytes)
     return true;
 }
 
+/* From `begin` on, nothing being known before. */
+static enum status scan_anew(struct partition_log *log, int64_t begin, struct producers_scan *scan,
+                             struct log_damage *damage, struct error *error)
+{
+    *damage = (struct log_damage){0};
+    scan->begun = true;
+    producer_table_clear(scan->table, begin);
+    return log_store_scan(log, begin, partition_log_end_offset(log), scan_batch, scan, damage,
+                          error);
+}
+
 enum status producers_load(struct partition_log *log, int64_t written_ms,
                            struct producer_table *table, struct log_damage *damage,
                            struct error *error)
 {
+    int64_t start = partition_log_start_offset(log);
     struct buffer snapshot;
     buffer_init(&snapshot, 0);
     struct producers_scan scan = {.table = table, .snapshot = &snapshot, .written_ms = written_ms};
     enum status status = log_store_scan_producers(log, &snapshot, scan_batch, &scan, damage, error);
     if (status == STATUS_OK && !scan.begun) scan_begin(&scan);
     if (scan.unreadable) {
-        int64_t begin = log_store_files_begin(log);
-        producer_table_clear(table, begin);
-        status = log_store_scan(log, begin, partition_log_end_offset(log), scan_batch, &scan,
-                                damage, error);
+        status = scan_anew(log, log_store_files_begin(log), &scan, damage, error);
+    }
+    /* What was deleted may be damaged: who wrote it is forgotten, rather than known by less. */
+    if (status == STATUS_CORRUPT && damage->from < start) {
+        status = scan_anew(log, start, &scan, damage, error);
     }
     buffer_deinit(&snapshot);
     return status;
