@@ -157,6 +157,9 @@ static enum kafka_error error_then(int16_t key, int16_t version, enum kafka_erro
     if (error == KAFKA_GROUP_ID_NOT_FOUND && key == KAFKA_OFFSET_COMMIT && version < 9) {
         return KAFKA_ILLEGAL_GENERATION;
     }
+    if (error == KAFKA_STALE_MEMBER_EPOCH && key == KAFKA_OFFSET_COMMIT && version < 9) {
+        return KAFKA_UNSUPPORTED_VERSION;
+    }
     if (error == KAFKA_PRODUCER_FENCED) {
         bool old = (key == KAFKA_INIT_PRODUCER_ID && version < 4) ||
                    (key >= KAFKA_ADD_PARTITIONS_TO_TXN && key <= KAFKA_END_TXN && version < 2);

@@ -101,6 +101,7 @@ static void what_membership_forbids_is_told_by_its_code(void **state)
     } cases[] = {{STATUS_UNKNOWN_MEMBER, 8, 25},     {STATUS_FENCED_INSTANCE, 8, 82},
                  {STATUS_ILLEGAL_GENERATION, 8, 22}, {STATUS_REBALANCE_IN_PROGRESS, 8, 27},
                  {STATUS_UNKNOWN_GROUP, 8, 22},      {STATUS_UNKNOWN_GROUP, 9, 69},
+                 {STATUS_STALE_MEMBER_EPOCH, 8, 35}, {STATUS_STALE_MEMBER_EPOCH, 9, 113},
                  {STATUS_TOO_LARGE, 8, 28}};
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         fake.offsets_status = cases[i].status;
