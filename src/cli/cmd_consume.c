@@ -121,31 +121,15 @@ static error_t parse_argument(int key, char *argument, struct argp_state *state)
 
 /* ---- printing ---- */
 
-/* As text if it is text, else encoded under another name. */
-static void set_bytes(json_t *object, const char *name, const char *encoded_name, const void *data,
-                      size_t bytes)
-{
-    json_t *value = output_text_value(data, bytes);
-    if (value != NULL) {
-        json_object_set_new(object, name, value);
-        return;
-    }
-    char *text = malloc((bytes * 4 + 2) / 3 + 1);
-    if (text == NULL) return;
-    base64url_encode(data, bytes, text);
-    json_object_set_new(object, encoded_name, json_string(text));
-    free(text);
-}
-
 static void print_json(const struct moonmq_record *record)
 {
     json_t *object = json_pack("{s:s, s:i, s:I, s:I}", "topic", record->topic, "partition",
                                (int)record->partition, "offset", (json_int_t)record->offset,
                                "timestamp", (json_int_t)record->timestamp_ms);
     if (record->key_bytes > 0) {
-        set_bytes(object, "key", "key_base64url", record->key, record->key_bytes);
+        output_set_bytes(object, "key", "key_base64url", record->key, record->key_bytes);
     }
-    set_bytes(object, "value", "value_base64url", record->value, record->value_bytes);
+    output_set_bytes(object, "value", "value_base64url", record->value, record->value_bytes);
     output_json(object);
 }
 

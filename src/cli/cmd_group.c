@@ -62,8 +62,9 @@ static void list_as_json(const struct moonmq_groups *groups)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < groups->count; i++) {
-        json_array_append_new(list, json_pack("{s:s, s:s, s:i}", "group", groups->groups[i].group,
-                                              "state", groups->groups[i].state, "members",
+        json_array_append_new(list, json_pack("{s:o, s:s, s:i}", "group",
+                                              output_name(groups->groups[i].group), "state",
+                                              groups->groups[i].state, "members",
                                               (int)groups->groups[i].members));
     }
     output_json(list);
@@ -196,8 +197,8 @@ static void add_number(struct output_table *table, int64_t number)
 
 static void describe_as_text(const struct moonmq_group *group, const struct rows *rows)
 {
-    printf("%s: %s, %zu member%s\n", group->group, group->state, group->member_count,
-           group->member_count == 1 ? "" : "s");
+    output_line("%s: %s, %zu member%s", group->group, group->state, group->member_count,
+                group->member_count == 1 ? "" : "s");
     if (rows->count == 0) return;
     struct output_table table;
     output_table_init(&table, 6);
@@ -229,7 +230,7 @@ static void describe_as_json(const struct moonmq_group *group, const struct rows
 {
     json_t *members = json_array(), *partitions = json_array();
     for (size_t i = 0; i < group->member_count; i++)
-        json_array_append_new(members, json_string(group->members[i].member_id));
+        json_array_append_new(members, output_name(group->members[i].member_id));
     for (size_t i = 0; i < rows->count; i++) {
         const struct row *row = &rows->items[i];
         json_array_append_new(
@@ -237,10 +238,10 @@ static void describe_as_json(const struct moonmq_group *group, const struct rows
             json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "topic", row->topic, "partition",
                       (int)row->partition, "committed", number_value(row->committed), "end",
                       number_value(row->end), "lag", number_value(lag_of(row)), "member",
-                      row->member == NULL ? json_null() : json_string(row->member)));
+                      row->member == NULL ? json_null() : output_name(row->member)));
     }
-    output_json(json_pack("{s:s, s:s, s:o, s:o}", "group", group->group, "state", group->state,
-                          "members", members, "partitions", partitions));
+    output_json(json_pack("{s:o, s:s, s:o, s:o}", "group", output_name(group->group), "state",
+                          group->state, "members", members, "partitions", partitions));
 }
 
 static int group_describe(int argc, char **argv)
@@ -286,9 +287,10 @@ static int group_delete(int argc, char **argv)
     moonmq_client_free(client);
     if (code != MOONMQ_OK) return cli_fail(&error, arguments.group);
     if (arguments.common.format == CLI_FORMAT_JSON) {
-        output_json(json_pack("{s:s, s:s}", "group", arguments.group, "done", "deleted"));
+        output_json(
+            json_pack("{s:o, s:s}", "group", output_name(arguments.group), "done", "deleted"));
     } else {
-        printf("%s: deleted\n", arguments.group);
+        output_line("%s: deleted", arguments.group);
     }
     return CLI_OK;
 }

@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "log/inspect.h"
 
 #define DECOMPRESSED_MAX (100u << 20)
@@ -42,18 +43,38 @@ static const struct argp_option argp_options[] = {
     {"format", 'f', "text|json", 0, "dump: a line of text or a JSON object each", 0},
     {0}};
 
-/* Values as text: what is not printable ASCII or UTF-8 is escaped, so that a line stays a line. */
-static void print_text(struct slice text)
+static void print_record_json(const struct record *record, int32_t leader_epoch)
 {
-    for (size_t i = 0; i < text.bytes; i++) {
-        unsigned char c = text.data[i];
-        if (c == '"' || c == '\\')
-            printf("\\%c", c);
-        else if (c < 0x20 || c == 0x7f)
-            printf("\\u%04x", c);
-        else
-            putchar(c);
+    json_t *row = json_pack("{s:I, s:i, s:I}", "offset", (json_int_t)record->offset, "epoch",
+                            leader_epoch, "timestamp", (json_int_t)record->timestamp_ms);
+    output_set_bytes(row, "key", "key_base64url", record->key.data, record->key.bytes);
+    output_set_bytes(row, "value", "value_base64url", record->value.data, record->value.bytes);
+    output_json(row);
+}
+
+/* In quotes, so that a line stays a line and what is within them is not taken for their end. */
+static void print_quoted(const char *title, struct slice text)
+{
+    printf(" %s=\"", title);
+    for (size_t at = 0; at < text.bytes; at++) {
+        size_t start = at;
+        while (at < text.bytes && text.data[at] != '"' && text.data[at] != '\\')
+            at++;
+        char *plain = output_escaped(text.data + start, at - start);
+        fputs(plain, stdout);
+        free(plain);
+        if (at < text.bytes) printf("\\%c", text.data[at]);
     }
+    putchar('"');
+}
+
+static void print_record_text(const struct record *record, int32_t leader_epoch)
+{
+    printf("  offset=%lld epoch=%d timestamp=%lld", (long long)record->offset, leader_epoch,
+           (long long)record->timestamp_ms);
+    print_quoted("key", record->key);
+    print_quoted("value", record->value);
+    putchar('\n');
 }
 
 static void print_records(const struct log_options *options, const struct log_inspect_batch *batch)
@@ -67,15 +88,11 @@ static void print_records(const struct log_options *options, const struct log_in
         return;
     }
     while (record_iterator_next(&iterator, &record, &error) == STATUS_OK) {
-        bool json = options->format == CLI_FORMAT_JSON;
-        printf(json ? "{\"offset\":%lld,\"epoch\":%d,\"timestamp\":%lld,\"key\":\""
-                    : "  offset=%lld epoch=%d timestamp=%lld key=\"",
-               (long long)record.offset, batch->header.leader_epoch,
-               (long long)record.timestamp_ms);
-        print_text(record.key);
-        printf(json ? "\",\"value\":\"" : "\" value=\"");
-        print_text(record.value);
-        printf(json ? "\"}\n" : "\"\n");
+        if (options->format == CLI_FORMAT_JSON) {
+            print_record_json(&record, batch->header.leader_epoch);
+        } else {
+            print_record_text(&record, batch->header.leader_epoch);
+        }
     }
     record_iterator_deinit(&iterator);
 }

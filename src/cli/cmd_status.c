@@ -164,8 +164,8 @@ static bool print_static(const struct group_status *group)
         const json_t *mode = json_object_get(status, "static");
         if (mode == NULL) continue;
         any = true;
-        printf("%s: replica %lld, static mode, role %s\n", group->replicas[i].address,
-               (long long)integer_of(status, "id"), text_of(mode, "role"));
+        output_line("%s: replica %lld, static mode, role %s", group->replicas[i].address,
+                    (long long)integer_of(status, "id"), text_of(mode, "role"));
         json_array_foreach(json_object_get(mode, "followers"), index, follower)
         {
             add_pushed_to(&table, status, follower);
@@ -188,7 +188,7 @@ static void print_refusals(const struct group_status *group)
         json_array_foreach(json_object_get(mode, "followers"), index, follower)
         {
             const char *refusal = json_string_value(json_object_get(follower, "refusal"));
-            if (refusal != NULL) printf("refused: %s\n", refusal);
+            if (refusal != NULL) output_line("refused: %s", refusal);
         }
     }
 }
@@ -197,14 +197,14 @@ static void print_rest(const struct group_status *group)
 {
     for (size_t i = 0; i < group->count; i++) {
         const struct replica_status *replica = &group->replicas[i];
-        if (replica->status == NULL) printf("no answer: %s\n", replica->error);
+        if (replica->status == NULL) output_line("no answer: %s", replica->error);
     }
     for (size_t i = 0; i < group->count; i++) {
         size_t index;
         json_t *alarm;
         json_array_foreach(json_object_get(group->replicas[i].status, "alarms"), index, alarm)
         {
-            printf("alarm at %s: %s\n", group->replicas[i].address, json_string_value(alarm));
+            output_line("alarm at %s: %s", group->replicas[i].address, json_string_value(alarm));
         }
     }
 }
@@ -248,7 +248,7 @@ static void print_json(const struct group_status *group)
         if (replica->status != NULL) {
             json_object_set(row, "status", replica->status);
         } else {
-            json_object_set_new(row, "error", json_string(replica->error));
+            json_object_set_new(row, "error", output_name(replica->error));
         }
         json_array_append_new(replicas, row);
     }

@@ -236,9 +236,9 @@ static int topic_list(int argc, char **argv)
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++) {
         if (arguments.common.format == CLI_FORMAT_JSON) {
-            json_array_append_new(list, json_string(names[i]));
+            json_array_append_new(list, output_name(names[i]));
         } else {
-            puts(names[i]);
+            output_line("%s", names[i]);
         }
     }
     if (arguments.common.format == CLI_FORMAT_JSON) {
@@ -255,8 +255,9 @@ static int topic_list(int argc, char **argv)
 static void describe_as_text(const struct moonmq_topic *topic, const struct moonmq_offsets *offsets,
                              size_t count)
 {
-    printf("%s: %u partition%s\n\n", topic->name, topic->partitions,
-           topic->partitions == 1 ? "" : "s");
+    output_line("%s: %u partition%s", topic->name, topic->partitions,
+                topic->partitions == 1 ? "" : "s");
+    putchar('\n');
     struct output_table table;
     output_table_init(&table, 4);
     output_table_add(&table, "partition");
@@ -273,7 +274,7 @@ static void describe_as_text(const struct moonmq_topic *topic, const struct moon
     output_table_print(&table);
     if (topic->entry_count > 0) putchar('\n');
     for (size_t i = 0; i < topic->entry_count; i++) {
-        printf("%s = %s\n", topic->entries[i].key, topic->entries[i].value);
+        output_line("%s = %s", topic->entries[i].key, topic->entries[i].value);
     }
 }
 
@@ -292,7 +293,7 @@ static void describe_as_json(const struct moonmq_topic *topic, const struct moon
     }
     json_t *config = json_object();
     for (size_t i = 0; i < topic->entry_count; i++) {
-        json_object_set_new(config, topic->entries[i].key, json_string(topic->entries[i].value));
+        json_object_set_new(config, topic->entries[i].key, output_name(topic->entries[i].value));
     }
     output_json(json_pack("{s:s, s:o, s:o}", "topic", topic->name, "partitions", partitions,
                           "config", config));

@@ -1,6 +1,7 @@
 /* cmd_txn.c: `moonmq txn list|describe|abort`: transactions, and the mend for one that is stuck. */
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -54,8 +55,7 @@ static int start(struct cli_kafka *kafka, const char *words, const char *doc, in
 
 static json_t *json_slice(struct slice text)
 {
-    json_t *value = output_text_value(text.data, text.bytes);
-    return value != NULL ? value : json_null();
+    return output_name_value(text.data, text.bytes);
 }
 
 /* ---- list ---- */
@@ -132,9 +132,9 @@ json_partitions(const struct kafka_describe_transactions_response_transaction_st
 
 static void print_text(const struct kafka_describe_transactions_response_transaction_state *state)
 {
-    printf("%.*s: %.*s\n", (int)state->transactional_id.bytes,
-           (const char *)state->transactional_id.data, (int)state->transaction_state.bytes,
-           (const char *)state->transaction_state.data);
+    output_line("%.*s: %.*s", (int)state->transactional_id.bytes,
+                (const char *)state->transactional_id.data, (int)state->transaction_state.bytes,
+                (const char *)state->transaction_state.data);
     printf("  producer    %lld, epoch %d\n", (long long)state->producer_id, state->producer_epoch);
     printf("  time-out    %.1f s\n", state->transaction_timeout_ms / 1000.0);
     if (state->transaction_start_time_ms >= 0) {
@@ -147,8 +147,9 @@ static void print_text(const struct kafka_describe_transactions_response_transac
     }
     for (int32_t i = 0; i < state->topics.count; i++) {
         const struct kafka_describe_transactions_response_topic *topic = &state->topics.items[i];
-        printf("  %-11s %.*s:", i == 0 ? "partitions" : "", (int)topic->topic.bytes,
-               (const char *)topic->topic.data);
+        char *name = output_escaped(topic->topic.data, topic->topic.bytes);
+        printf("  %-11s %s:", i == 0 ? "partitions" : "", name);
+        free(name);
         for (int32_t j = 0; j < topic->partitions.count; j++)
             printf(" %d", topic->partitions.items[j]);
         printf("\n");
@@ -242,9 +243,9 @@ static int txn_abort(int argc, char **argv)
     }
     if (code == CLI_OK) code = fence(&kafka, &arguments, &after);
     if (code == CLI_OK && arguments.common.format == CLI_FORMAT_JSON) {
-        output_json(json_pack("{s:s, s:s}", "id", arguments.id, "done", "aborted"));
+        output_json(json_pack("{s:o, s:s}", "id", output_name(arguments.id), "done", "aborted"));
     } else if (code == CLI_OK) {
-        printf("%s: aborted; its producer is fenced\n", arguments.id);
+        output_line("%s: aborted; its producer is fenced", arguments.id);
     }
     cli_kafka_close(&kafka);
     return code;

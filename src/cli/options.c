@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/output.h"
+
 #define BOOTSTRAP_DEFAULT  "127.0.0.1:9092"
 #define TIMEOUT_MS_DEFAULT 60000
 /* How long a command looks for a first leader unless --timeout says so: an election takes less. */
@@ -199,11 +201,9 @@ static const char *mend_of(const struct moonmq_error *error)
 
 int cli_fail(const struct moonmq_error *error, const char *subject)
 {
-    /* What was printed so far belongs above the error. */
-    fflush(stdout);
     bool named = subject != NULL && subject[0] != '\0';
-    fprintf(stderr, "%s: %s%s%s\n", program_name, named ? subject : "", named ? ": " : "",
-            error->text[0] == '\0' ? moonmq_code_text(error->code) : error->text);
+    (void)cli_fail_text("%s%s%s", named ? subject : "", named ? ": " : "",
+                        error->text[0] == '\0' ? moonmq_code_text(error->code) : error->text);
     const char *mend = mend_of(error);
     if (mend != NULL) fprintf(stderr, "  %s\n", mend);
     return CLI_FAILED;
@@ -211,13 +211,13 @@ int cli_fail(const struct moonmq_error *error, const char *subject)
 
 int cli_fail_text(const char *format, ...)
 {
+    /* What was printed so far belongs above the error. */
     fflush(stdout);
     fprintf(stderr, "%s: ", program_name);
     va_list arguments;
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    output_line_to(stderr, format, arguments);
     va_end(arguments);
-    fputc('\n', stderr);
     return CLI_FAILED;
 }
 

@@ -1,10 +1,12 @@
 /* output.c: see output.h. A command line tool that runs out of memory says so and ends. */
 #include "cli/output.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/uuid.h"
 
 static void out_of_memory(void)
 {
@@ -12,11 +14,99 @@ static void out_of_memory(void)
     exit(1);
 }
 
+/* ---- escaping ---- */
+
+static bool continues(const uint8_t *at, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if ((at[i] & 0xC0) != 0x80) return false;
+    return true;
+}
+
+/* The bytes of the character at `at` if it may be shown; else 0. */
+static size_t shown_bytes(const uint8_t *at, size_t left)
+{
+    uint8_t first = at[0], second = left > 1 ? at[1] : 0;
+    if (first < 0x80) return first >= 0x20 && first != 0x7F;
+    size_t bytes = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+    if (first < 0xC2 || first > 0xF4 || bytes > left || !continues(at + 1, bytes - 1)) return 0;
+    /* C1; what has a shorter form; surrogates; beyond Unicode. */
+    if ((first == 0xC2 && second < 0xA0) || (first == 0xE0 && second < 0xA0) ||
+        (first == 0xED && second > 0x9F) || (first == 0xF0 && second < 0x90) ||
+        (first == 0xF4 && second > 0x8F))
+        return 0;
+    return bytes;
+}
+
+char *output_escaped(const void *data, size_t bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+    const uint8_t *in = data;
+    char *text = malloc(bytes * 4 + 1), *out = text;
+    if (text == NULL) out_of_memory();
+    for (size_t i = 0; i < bytes;) {
+        size_t shown = shown_bytes(in + i, bytes - i);
+        if (shown == 0) {
+            *out++ = '\\';
+            *out++ = 'x';
+            *out++ = digits[in[i] >> 4];
+            *out++ = digits[in[i++] & 15];
+        }
+        while (shown-- > 0)
+            *out++ = (char)in[i++];
+    }
+    *out = '\0';
+    return text;
+}
+
+static char *format_escaped(const char *format, va_list arguments)
+{
+    char *text;
+    if (vasprintf(&text, format, arguments) < 0) out_of_memory();
+    char *escaped = output_escaped(text, strlen(text));
+    free(text);
+    return escaped;
+}
+
+void output_line_to(FILE *file, const char *format, va_list arguments)
+{
+    char *text = format_escaped(format, arguments);
+    fprintf(file, "%s\n", text);
+    free(text);
+}
+
+void output_line(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    output_line_to(stdout, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- JSON ---- */
+
+/* What jansson leaves: DEL and C1, which only strings can hold. */
+static void print_json(const char *text)
+{
+    for (; text[0] != '\0'; text++) {
+        uint8_t first = (uint8_t)text[0], second = (uint8_t)text[1];
+        if (first == 0x7F) {
+            fputs("\\u007f", stdout);
+        } else if (first == 0xC2 && second < 0xA0) {
+            printf("\\u%04x", second);
+            text++;
+        } else {
+            putchar(first);
+        }
+    }
+    putchar('\n');
+}
+
 void output_json(json_t *value)
 {
     char *text = value == NULL ? NULL : json_dumps(value, JSON_COMPACT);
     if (text == NULL) out_of_memory();
-    puts(text);
+    print_json(text);
     free(text);
     json_decref(value);
 }
@@ -25,6 +115,38 @@ json_t *output_text_value(const void *data, size_t bytes)
 {
     return json_stringn(bytes == 0 ? "" : data, bytes);
 }
+
+json_t *output_name_value(const void *data, size_t bytes)
+{
+    json_t *value = output_text_value(data, bytes);
+    if (value != NULL) return value;
+    char *text = output_escaped(data, bytes);
+    value = json_string(text);
+    free(text);
+    return value;
+}
+
+json_t *output_name(const char *name)
+{
+    return output_name_value(name, strlen(name));
+}
+
+void output_set_bytes(json_t *object, const char *name, const char *encoded_name, const void *data,
+                      size_t bytes)
+{
+    json_t *value = output_text_value(data, bytes);
+    if (value != NULL) {
+        json_object_set_new(object, name, value);
+        return;
+    }
+    char *text = malloc((bytes * 4 + 2) / 3 + 1);
+    if (text == NULL) out_of_memory();
+    base64url_encode(data, bytes, text);
+    json_object_set_new(object, encoded_name, json_string(text));
+    free(text);
+}
+
+/* ---- tables ---- */
 
 void output_table_init(struct output_table *table, size_t column_count)
 {
@@ -40,10 +162,8 @@ void output_table_add(struct output_table *table, const char *format, ...)
     }
     va_list arguments;
     va_start(arguments, format);
-    char *cell;
-    if (vasprintf(&cell, format, arguments) < 0) out_of_memory();
+    table->cells[table->cell_count++] = format_escaped(format, arguments);
     va_end(arguments);
-    table->cells[table->cell_count++] = cell;
 }
 
 void output_table_print(struct output_table *table)

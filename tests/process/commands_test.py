@@ -1,12 +1,16 @@
 """What the commands say when something is not as it was meant: one clear line, and an exit code that scripts can use."""
+import json
 import os
 import signal
+import struct
 import subprocess
 import time
 
 import pytest
 
 import clients
+import kafka_wire
+import native
 from group import PORT_SOURCE, moonmq_binary, wait_for
 
 
@@ -57,6 +61,51 @@ def test_producing_to_a_missing_topic_leaves_no_doubt(run):
 def test_an_empty_group_or_topic_is_named_as_such(run):
     assert "--group is empty" in run("consume", "t", "--group", "").stderr
     assert ": : " not in run("consume", "").stderr
+
+
+HOSTILE, SHOWN = b"x\x1b[2J\n\xc2\x9b\xff\xc3\xa9", "x\\x1b[2J\\x0a\\xc2\\x9b\\xffé"
+
+
+def test_names_that_clients_chose_do_nothing_to_a_terminal(run, single):
+    clients.create_topic(single.bootstrap, "t")
+    with native.connect_to_leader(single) as member:
+        name = native.text(HOSTILE)
+        member.request(native.JOIN_GROUP, name + name + struct.pack(">I", 1) + native.text("t"))
+        for command in (["list"], ["describe", HOSTILE]):
+            text = run("group", *command)
+            assert text.returncode == 0 and SHOWN in text.stdout and "\x1b" not in text.stdout
+            told = json.loads(run("group", *command, "--format", "json").stdout)
+            row = told[0] if command == ["list"] else told
+            assert row["group"] == SHOWN
+        assert row["members"] == [SHOWN] == [each["member"] for each in row["partitions"]]
+        assert text.stdout.count("\n") == 4  # its heading, a blank line, the table's heading, one partition
+        refused = run("group", "delete", HOSTILE)
+        assert refused.returncode == 1 and SHOWN in refused.stderr
+
+
+def test_transactional_ids_do_nothing_to_a_terminal(run, single):
+    # InitProducerId, version 1: the id, its time-out.
+    body = struct.pack(">h", len(HOSTILE)) + HOSTILE + struct.pack(">i", 60000)
+    header = struct.pack(">hhi", 22, 1, 1) + kafka_wire.text("wire")
+
+    def begun():
+        with kafka_wire.Connection(single.brokers[0]) as connection:
+            connection.send(struct.pack(">i", len(header) + len(body)) + header + body)
+            return struct.unpack(">ih", connection.read()[1][:6])[1] == 0
+
+    wait_for(begun, "a producer id")
+    assert SHOWN in run("txn", "list").stdout and SHOWN in run("txn", "describe", HOSTILE).stdout
+    assert json.loads(run("txn", "list", "--format", "json").stdout)["id"] == SHOWN
+
+
+def test_a_dumped_record_is_one_line_and_valid_json(run, single):
+    clients.create_topic(single.bootstrap, "t")
+    clients.produce(single.bootstrap, "t", [HOSTILE, b'a"b'])
+    assert single.brokers[0].terminate() == 0
+    dump = ("log", "dump", "--records", str(single.brokers[0].data_dir / "topics/t/0"))
+    assert f'value="{SHOWN}"\n' in run(*dump).stdout and 'value="a\\"b"\n' in run(*dump).stdout
+    rows = [json.loads(line) for line in run(*dump, "--format", "json").stdout.splitlines()]
+    assert "value_base64url" in rows[0] and rows[1]["value"] == 'a"b'
 
 
 @pytest.mark.parametrize("command", [("topic", "create", "x"), ("topic", "list"), ("consume", "x"), ("produce", "x"),
