@@ -2,6 +2,7 @@
 #include "broker/modern_coordinator.h"
 #include "kafka/errors.h"
 #include "kafka/handlers.h"
+#include "kafka/seen.h"
 
 #define MEMBER_TYPE_CLASSIC 0
 #define MEMBER_TYPE_MODERN  1
@@ -148,11 +149,13 @@ void consumer_group_describe_handle(struct kafka_request *request)
     struct kafka_consumer_group_describe_response *answer =
         KAFKA_ANSWER(request, consumer_group_describe);
     int32_t count = message->group_ids.count;
+    struct seen seen;
+    kafka_request_seen(request, &seen, (size_t)count);
     answer->groups.items = kafka_consumer_group_describe_response_group_new(&request->arena, count);
-    if (answer->groups.items != NULL) {
-        answer->groups.count = count;
-        for (int32_t i = 0; i < count && !request->arena.failed; i++)
-            describe_one(request, message->group_ids.items[i], &answer->groups.items[i]);
+    for (int32_t i = 0; i < count && !request->arena.failed; i++) {
+        struct slice id = message->group_ids.items[i];
+        if (seen_before(&seen, id, 0)) continue;
+        describe_one(request, id, &answer->groups.items[answer->groups.count++]);
     }
     kafka_finish(request);
 }

@@ -2,6 +2,7 @@
  * when. With it an operator finds what keeps the last stable offset back. */
 #include "kafka/errors.h"
 #include "kafka/handlers.h"
+#include "kafka/seen.h"
 
 typedef struct kafka_describe_producers_response_partition partition_answer;
 
@@ -38,7 +39,8 @@ static void put_partition(struct kafka_request *request, const struct topic *top
     if (status == STATUS_OK) put_producers(request, partition, out);
 }
 
-static void put_topic(struct kafka_request *request,
+/* Each partition once, however often it is named (rule 15). */
+static void put_topic(struct kafka_request *request, struct seen *seen,
                       const struct kafka_describe_producers_request_topic *in,
                       struct kafka_describe_producers_response_topic *out)
 {
@@ -47,9 +49,10 @@ static void put_topic(struct kafka_request *request,
     out->name = in->name;
     out->partitions.items = kafka_describe_producers_response_partition_new(&request->arena, count);
     for (int32_t i = 0; i < count && !request->arena.failed; i++) {
-        put_partition(request, topic, in->partition_indexes.items[i], &out->partitions.items[i]);
+        int32_t index = in->partition_indexes.items[i];
+        if (seen_before(seen, in->name, index)) continue;
+        put_partition(request, topic, index, &out->partitions.items[out->partitions.count++]);
     }
-    out->partitions.count = count;
 }
 
 void describe_producers_handle(struct kafka_request *request)
@@ -59,8 +62,13 @@ void describe_producers_handle(struct kafka_request *request)
     struct kafka_describe_producers_response *answer = KAFKA_ANSWER(request, describe_producers);
     int32_t count = message->topics.count;
     answer->topics.items = kafka_describe_producers_response_topic_new(&request->arena, count);
+    size_t named = 0;
+    for (int32_t i = 0; i < count; i++)
+        named += (size_t)message->topics.items[i].partition_indexes.count;
+    struct seen seen;
+    kafka_request_seen(request, &seen, named);
     for (int32_t i = 0; i < count && !request->arena.failed; i++) {
-        put_topic(request, &message->topics.items[i], &answer->topics.items[i]);
+        put_topic(request, &seen, &message->topics.items[i], &answer->topics.items[i]);
     }
     answer->topics.count = count;
     kafka_finish(request);

@@ -6,6 +6,7 @@
 #include "broker/modern_coordinator.h"
 #include "kafka/errors.h"
 #include "kafka/handlers.h"
+#include "kafka/seen.h"
 
 #define VERSION_TOP_LEVEL_ERROR 2
 #define VERSION_GROUPS          8
@@ -206,23 +207,38 @@ static void ask(struct group_entry *entry)
     }
 }
 
+/* Into entries[]: each group once, however often it is named (rule 15). */
+static int32_t read_all(struct kafka_request *request, int32_t named, struct group_entry *entries)
+{
+    const struct kafka_offset_fetch_request *message = KAFKA_MESSAGE(request, offset_fetch);
+    struct kafka_offset_fetch_response *answer = KAFKA_ANSWER(request, offset_fetch);
+    bool several = request->header.api_version >= VERSION_GROUPS;
+    struct seen seen;
+    int32_t count = 0;
+    kafka_request_seen(request, &seen, (size_t)named);
+    for (int32_t i = 0; i < named && !request->arena.failed; i++) {
+        if (several && seen_before(&seen, message->groups.items[i].group_id, 0)) continue;
+        struct group_entry *entry = &entries[count];
+        entry->request = request;
+        entry->answer = &answer->groups.items[count++];
+        if (several) {
+            read_group(request, &message->groups.items[i], &entry->offsets);
+        } else {
+            read_single(request, &entry->offsets);
+        }
+    }
+    return count;
+}
+
 void offset_fetch_handle(struct kafka_request *request)
 {
     const struct kafka_offset_fetch_request *message = KAFKA_MESSAGE(request, offset_fetch);
     struct kafka_offset_fetch_response *answer = KAFKA_ANSWER(request, offset_fetch);
     bool several = request->header.api_version >= VERSION_GROUPS;
-    int32_t count = several ? message->groups.count : 1;
-    struct group_entry *entries = arena_new_array(&request->arena, (size_t)count, sizeof(*entries));
-    answer->groups.items = kafka_offset_fetch_response_group_new(&request->arena, count);
-    for (int32_t i = 0; i < count && !request->arena.failed; i++) {
-        entries[i].request = request;
-        entries[i].answer = &answer->groups.items[i];
-        if (several) {
-            read_group(request, &message->groups.items[i], &entries[i].offsets);
-        } else {
-            read_single(request, &entries[i].offsets);
-        }
-    }
+    int32_t named = several ? message->groups.count : 1;
+    struct group_entry *entries = arena_new_array(&request->arena, (size_t)named, sizeof(*entries));
+    answer->groups.items = kafka_offset_fetch_response_group_new(&request->arena, named);
+    int32_t count = request->arena.failed ? 0 : read_all(request, named, entries);
     if (request->arena.failed) {
         kafka_finish(request);
         return;

@@ -49,6 +49,7 @@ static void set_defaults(struct server_config *config)
     config->cache_bytes = 64 << 20;
     config->unsynced_bytes = 64 << 20;
     config->request_bytes = -1;
+    config->answer_bytes = 256 << 20;
     config->kafka_request_bytes_max = 104857600;
     config->kafka_num_partitions = 1;
     config->kafka_fetch_bytes_max = 57671680;

@@ -36,7 +36,7 @@ struct server_config {
     char metrics_host[GROUP_HOST_BYTES];
     int64_t metrics_port;
     char metrics_token[CONFIG_TEXT_BYTES];
-    int64_t cache_bytes, unsynced_bytes, request_bytes;
+    int64_t cache_bytes, unsynced_bytes, request_bytes, answer_bytes;
     /* Server.Kafka */
     int64_t kafka_request_bytes_max, kafka_num_partitions, kafka_fetch_bytes_max;
     int64_t kafka_transaction_timeout_ms_max, kafka_transactional_id_expiration_ms;

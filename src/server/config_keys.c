@@ -112,6 +112,7 @@ static const struct key keys[] = {
     INT("Server.Memory.CacheBytes", cache_bytes, 1048576, INT64_C(1) << 40),
     INT("Server.Memory.UnsyncedBytes", unsynced_bytes, 1048576, INT64_C(1) << 36),
     INT("Server.Memory.RequestBytes", request_bytes, 65536, INT64_C(1) << 40),
+    INT("Server.Memory.AnswerBytes", answer_bytes, 65536, INT64_C(1) << 40),
     SECTION("Server.Kafka"),
     INT("Server.Kafka.MaxRequestSize", kafka_request_bytes_max, 65536, 2147483647),
     BOOL("Server.Kafka.auto.create.topics.enable", kafka_auto_create),

@@ -229,6 +229,9 @@ static void put_connections(struct buffer *out, const struct server *server)
     one(out, "moonmq_request_room_waits_total", "counter",
         "clients not read for a while: Server.Memory.RequestBytes was used up",
         (double)sessions.waits_for_room);
+    one(out, "moonmq_answers_dropped_total", "counter",
+        "clients closed that read nothing: Server.Memory.AnswerBytes was used up",
+        (double)sessions.answers_dropped);
     one(out, "moonmq_kafka_requests_total", "counter", "requests by Kafka clients",
         (double)kafka.requests);
     one(out, "moonmq_kafka_requests_forwarded_total", "counter", "handed to the leader",

@@ -217,6 +217,7 @@ static enum status make_front_ends(struct server *server, struct error *error)
                                       : server->connections_max,
         .kafka_refused = config->username[0] != '\0',
         .pool = &server->pool,
+        .answer_bytes_max = (size_t)config->answer_bytes,
         .first_bytes_us = config->pre_auth_read_deadline_us,
         .frame_us = config->receive_deadline_us,
         .kafka_idle_us = KAFKA_IDLE_US,

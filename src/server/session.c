@@ -22,9 +22,10 @@
 #define READ_BYTES   16384
 #define READS_A_TURN 16 /* then others get their turn */
 #define OUTPUT_PAUSE_BYTES \
-    (32u << 20)               /* a client that does not read its answers is not read from */
-#define CLOSE_US       250000 /* what is queued has this long to leave */
-#define EXTRA_SESSIONS 64     /* beyond the limit: told so, then closed */
+    (32u << 20)                /* a client that does not read its answers is not read from */
+#define CLOSE_US       250000  /* what is queued has this long to leave */
+#define STANDING_US    1000000 /* without a byte taken: when room is short, such a client goes */
+#define EXTRA_SESSIONS 64      /* beyond the limit: told so, then closed */
 
 enum protocol { SNIFFING, NATIVE, KAFKA };
 
@@ -49,7 +50,10 @@ struct session {
     int local_port;
     uint8_t *input;
     size_t input_at, input_bytes, input_capacity;
-    struct byte_pool_member room;          /* for an input beyond READ_BYTES */
+    struct byte_pool_member room;         /* for an input beyond READ_BYTES */
+    uint64_t answered_bytes, taken_bytes; /* given to the stream; of those, gone at the last look */
+    size_t queued_bytes;                  /* the rest: counts in owner->queued_bytes */
+    int64_t standing_since_us;            /* nothing queued then, or the last byte taken */
     int64_t last_frame_us, frame_began_us; /* 0: no frame has begun */
     struct timer *timer;
     struct kafka_connection *kafka;
@@ -62,7 +66,10 @@ struct sessions {
     uint32_t count;
     struct per_ip *per_ip;
     struct sessions_stats stats;
-    struct log_limiter limiter, room_limiter, late_limiter;
+    size_t queued_bytes;  /* answers that wait for their sockets, as of the last looks */
+    struct timer *relief; /* while they are more than answer_bytes_max */
+    bool relieving;       /* it runs */
+    struct log_limiter limiter, room_limiter, late_limiter, relief_limiter;
 };
 
 static int64_t now_of(const struct session *session)
@@ -81,6 +88,7 @@ static void session_free(struct session *session)
     stream_free(session->stream);
     free(session->input);
     byte_pool_give_back(owner->options.pool, &session->room);
+    owner->queued_bytes -= session->queued_bytes;
     if (session->per_ip != NULL && --session->per_ip->count == 0) {
         HASH_DEL(owner->per_ip, session->per_ip);
         free(session->per_ip);
@@ -161,11 +169,42 @@ static void timer_fire(void *context)
 
 /* ---- output ---- */
 
-/* A client that does not take its answers is not read from. */
+/* What waits for the socket, and since when it has stood still. */
+static void look_at_output(struct session *session)
+{
+    struct sessions *owner = session->owner;
+    size_t queued = stream_queued_bytes(session->stream);
+    uint64_t taken = session->answered_bytes - queued;
+    if (session->queued_bytes == 0 || taken != session->taken_bytes) {
+        session->standing_since_us = now_of(session);
+    }
+    session->taken_bytes = taken;
+    owner->queued_bytes = owner->queued_bytes - session->queued_bytes + queued;
+    session->queued_bytes = queued;
+}
+
+static bool output_is_short(const struct sessions *sessions)
+{
+    return sessions->queued_bytes > sessions->options.answer_bytes_max;
+}
+
+static void relieve_later(struct sessions *sessions)
+{
+    if (sessions->relieving) return;
+    sessions->relieving = true;
+    timer_start(sessions->relief, STANDING_US);
+}
+
+/* A client that does not take its answers is not read from: not beyond its own share, and when all
+ * together have too much waiting, not before it has taken what it has. */
 static void balance(struct session *session)
 {
+    struct sessions *owner = session->owner;
     if (session->closing) return;
-    bool full = stream_queued_bytes(session->stream) > OUTPUT_PAUSE_BYTES;
+    look_at_output(session);
+    bool full = session->queued_bytes > OUTPUT_PAUSE_BYTES ||
+                (session->queued_bytes > 0 && output_is_short(owner));
+    if (output_is_short(owner)) relieve_later(owner);
     bool pause = full || session->held || session->room.wanted != 0;
     if (pause == session->paused) return;
     session->paused = pause;
@@ -173,6 +212,51 @@ static void balance(struct session *session)
         stream_pause(session->stream);
     else
         stream_resume(session->stream);
+}
+
+/* Closes it with what it has not taken. */
+static void drop_answers(struct session *session)
+{
+    struct sessions *owner = session->owner;
+    log_limited(
+        &owner->relief_limiter, now_of(session), 1000000, LOG_WARN,
+        "session_dropped peer=%s unread_bytes=%zu reason=\"answers that wait to be read fill "
+        "Server.Memory.AnswerBytes\"",
+        session->peer, session->queued_bytes);
+    owner->stats.answers_dropped++;
+    owner->queued_bytes -= session->queued_bytes;
+    session->queued_bytes = 0;
+    session->peer_closed = true; /* nothing more leaves */
+    session_set_closing(session, "answers were not read while room was short");
+}
+
+/* Of those whose answers stand still the one with the most goes, until the rest has room. Who
+ * takes its answers, however slowly, stays. */
+static void relieve(void *context)
+{
+    struct sessions *sessions = context;
+    struct session *session, *largest;
+    int64_t now_us = loop_now_us(loop_event_interface(sessions->options.loop));
+    DL_FOREACH(sessions->all, session)
+    {
+        if (!session->closing && session->stream != NULL) look_at_output(session);
+    }
+    do {
+        largest = NULL;
+        DL_FOREACH(sessions->all, session)
+        {
+            if (session->closing || session->queued_bytes == 0 ||
+                now_us - session->standing_since_us < STANDING_US) {
+                continue;
+            }
+            if (largest == NULL || session->queued_bytes > largest->queued_bytes) {
+                largest = session;
+            }
+        }
+        if (largest != NULL && output_is_short(sessions)) drop_answers(largest);
+    } while (largest != NULL && output_is_short(sessions));
+    sessions->relieving = false;
+    if (output_is_short(sessions)) relieve_later(sessions);
 }
 
 static void release_nothing(void *context)
@@ -189,6 +273,9 @@ static void kafka_send(void *context, struct kafka_response *response)
 {
     struct session *session = context;
     size_t count = response->piece_count;
+    for (size_t i = 0; i < count; i++) {
+        session->answered_bytes += kafka_response_slice(response, i).bytes;
+    }
     for (size_t i = 0; i + 1 < count; i++) {
         struct slice part = kafka_response_slice(response, i);
         if (response->pieces[i].shared == NULL)
@@ -209,6 +296,7 @@ static void kafka_send(void *context, struct kafka_response *response)
 static void native_send(void *context, struct slice bytes)
 {
     struct session *session = context;
+    session->answered_bytes += bytes.bytes;
     stream_write(session->stream, &bytes, 1);
     balance(session);
 }
@@ -273,6 +361,7 @@ static bool become_native(struct session *session)
         buffer_init(&out, 0);
         native_refuse_connection(&out, "too many connections; retry in 1.00s");
         struct slice part = buffer_slice(&out);
+        session->answered_bytes += part.bytes;
         stream_write(session->stream, &part, 1);
         buffer_deinit(&out);
         session_set_closing(session, "connection limit");
@@ -441,6 +530,7 @@ struct sessions *sessions_new(const struct sessions_options *options)
 {
     struct sessions *sessions = memory_new(sizeof(*sessions));
     sessions->options = *options;
+    sessions->relief = timer_new(loop_event_interface(options->loop), relieve, sessions);
     return sessions;
 }
 
@@ -449,6 +539,7 @@ void sessions_free(struct sessions *sessions)
     if (sessions == NULL) return;
     while (sessions->all != NULL)
         session_free(sessions->all);
+    timer_free(sessions->relief);
     free(sessions);
 }
 

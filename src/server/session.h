@@ -28,6 +28,9 @@ struct sessions_options {
     uint32_t connections_max, connections_per_ip_max;
     bool kafka_refused;     /* Auth is configured: never a way around the password (decisions 17) */
     struct byte_pool *pool; /* of what is received and not yet done: all sessions together */
+    /* What waits to be read by clients, all together: beyond it those who read nothing are closed,
+     * and the others are not read from before they took what they have. */
+    size_t answer_bytes_max;
     int64_t first_bytes_us; /* the protocol must show itself within this */
     int64_t frame_us;       /* a frame that began must be complete within this */
     int64_t kafka_idle_us;  /* connections.max.idle.ms */
@@ -36,7 +39,8 @@ struct sessions_stats {
     uint32_t open;
     uint64_t accepted, refused_limit, closed;
     uint64_t pending_bytes;
-    uint64_t waits_for_room; /* a frame had to wait for others' */
+    uint64_t waits_for_room;  /* a frame had to wait for others' */
+    uint64_t answers_dropped; /* sessions closed because they read nothing while room was short */
 };
 
 struct sessions *sessions_new(const struct sessions_options *options);

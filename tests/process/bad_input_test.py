@@ -11,6 +11,8 @@ import kafka_wire
 import native
 from group import wait_for
 
+OFFSET_COMMIT, OFFSET_FETCH = 8, 9
+
 
 @pytest.fixture
 def served(single):
@@ -336,3 +338,41 @@ def test_half_sent_requests_share_a_bounded_pool_and_give_it_back(new_group):
     for half in halves:
         half.close()
     wait_for(lambda: broker.metrics()["moonmq_request_bytes"] == 0, "all is given back")
+
+
+def offsets_of(broker, group_id, times=1):
+    """A connection that asks for all committed offsets of a group (OffsetFetch v7) and reads nothing."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(30)
+    connection.connect((broker.host, broker.client_port))
+    body = b"\0" + bytes([len(group_id) + 1]) + group_id.encode() + b"\0" + b"\0" + b"\0"  # topics: null
+    connection.sendall(kafka_wire.request(OFFSET_FETCH, 7, body) * times)
+    return connection
+
+
+def test_who_reads_no_answers_is_closed_when_they_fill_the_room(new_group):
+    mebi = 1 << 20
+    group = new_group(1, server={"Memory": {"AnswerBytes": 4 * mebi}}).start()
+    broker = group.brokers[0]
+    clients.create_topic(group.bootstrap, "t", 500)
+    commit = kafka_wire.text("g") + struct.pack(">i", -1) + kafka_wire.text("") + struct.pack(">qi", -1, 1)
+    commit += kafka_wire.text("t") + struct.pack(">i", 500)
+    commit += b"".join(struct.pack(">iq", i, 1) + kafka_wire.text("m" * 4000) for i in range(500))
+    with kafka_wire.Connection(broker) as connection:
+        # An answer with no error in any of its partitions, 6 bytes each.
+        wait_for(lambda: not any(code for _, code in struct.iter_unpack(
+            ">ih", connection.ask(OFFSET_COMMIT, 2, commit)[11:])), "offsets are committed")
+    silent = [offsets_of(broker, "g", 8) for _ in range(20)]  # 16 MB each: a socket takes a few
+    wait_for(lambda: broker.metrics()["moonmq_answers_dropped_total"] >= 10, "silent clients are closed")
+    wait_for(lambda: broker.metrics()["moonmq_pending_bytes"] <= 4 * mebi, "their answers are gone")
+    # Who reads has all of it, however much waits for others.
+    with offsets_of(broker, "g") as reader:
+        (left,) = struct.unpack(">i", reader.recv(4, socket.MSG_WAITALL))
+        assert left > 500 * 4000
+        while left > 0:
+            got = len(reader.recv(65536))
+            assert got > 0, "closed in the middle of an answer that was being read"
+            left -= got
+    for connection in silent:
+        connection.close()

@@ -119,8 +119,8 @@ static void make_group(void)
 static void groups_are_described(void **state)
 {
     struct client *client = *state;
-    struct slice ids[] = {kafka_text("g"), kafka_text("other")};
-    struct kafka_consumer_group_describe_request request = {.group_ids = {ids, 2}};
+    struct slice ids[] = {kafka_text("g"), kafka_text("other"), kafka_text("g")};
+    struct kafka_consumer_group_describe_request request = {.group_ids = {ids, 3}};
     make_group();
     const struct kafka_consumer_group_describe_response *answer =
         client_ask(client, KAFKA_CONSUMER_GROUP_DESCRIBE, 1, &request);

@@ -200,8 +200,9 @@ static void several_groups_come_from_version_8_on(void **state)
                                                            .partition_indexes = {&index, 1}};
     struct kafka_offset_fetch_request_group groups[] = {
         {.group_id = kafka_text("g"), .topics = {&topic, 1}},
-        {.group_id = kafka_text("h"), .topics = {NULL, -1}}};
-    struct kafka_offset_fetch_request request = {.groups = {groups, 2}};
+        {.group_id = kafka_text("h"), .topics = {NULL, -1}},
+        {.group_id = kafka_text("g"), .topics = {NULL, -1}}}; /* once more: once is enough */
+    struct kafka_offset_fetch_request request = {.groups = {groups, 3}};
     store("orders", 0, 9, "");
     const struct kafka_offset_fetch_response *answer =
         client_ask(client, KAFKA_OFFSET_FETCH, 8, &request);

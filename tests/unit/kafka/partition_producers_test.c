@@ -30,9 +30,12 @@ describe(struct client *client, const char *topic, int32_t partition)
     request->topics.items = kafka_describe_producers_request_topic_new(&client->arena, 1);
     request->topics.count = 1;
     request->topics.items[0].name = kafka_text(topic);
-    request->topics.items[0].partition_indexes.items = arena_new(&client->arena, sizeof(int32_t));
+    request->topics.items[0].partition_indexes.items =
+        arena_new(&client->arena, sizeof(int32_t[2]));
+    /* Named twice, it is described once. */
     request->topics.items[0].partition_indexes.items[0] = partition;
-    request->topics.items[0].partition_indexes.count = 1;
+    request->topics.items[0].partition_indexes.items[1] = partition;
+    request->topics.items[0].partition_indexes.count = 2;
     const struct kafka_describe_producers_response *answer =
         client_ask(client, KAFKA_DESCRIBE_PRODUCERS, 0, request);
     assert_int_equal(answer->topics.count, 1);
