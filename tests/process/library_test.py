@@ -38,6 +38,17 @@ def load_program(package):
     return compile_sanitized(LOAD, package.directory) or package.compile(LOAD)
 
 
+def test_the_commands_of_the_page_install_the_library_and_the_lua_module(tmp_path):
+    """As docs/clients.md has them, but for where to; the page has to name what builds them."""
+    text = (ROOT / "docs/clients.md").read_text()
+    blocks = re.findall(r"```sh\n(.*?)```", text[text.index("## Installing"):text.index("## C\n")], re.S)
+    assert len(blocks) == 2
+    script = "".join(blocks).replace("/usr/local", str(tmp_path)).replace("ldconfig\n", "")
+    run("bash", "-euo", "pipefail", "-c", script, cwd=ROOT, timeout_s=900)
+    for name in ("moonmq.h", "libmoonmq.so", "libmoonmq.a", "moonmq.pc", "moonmq.so"):
+        assert next(tmp_path.rglob(name), None), name
+
+
 def test_the_library_shows_its_own_names_only(package):
     """Both ways: a program may have a buffer_init() of its own."""
     for name, arguments in (("libmoonmq.so", ["-D"]), ("libmoonmq.a", [])):
