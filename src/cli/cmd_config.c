@@ -25,7 +25,8 @@ static int config_check(int argc, char **argv)
     static const struct argp argp = {
         .parser = parse,
         .args_doc = "FILE",
-        .doc = "Checks a configuration file and its overlay.\vExit code 0: fine; 78: the line says "
+        .doc = "Checks a configuration file and its overlay.\vExit code 0: fine, and what the "
+               "broker would be; 78: the line says "
                "which key, and the mend.\n\nexample: moonmq config check appsettings.json"};
     static struct server_config config;
     const char *path = NULL;
@@ -38,7 +39,9 @@ static int config_check(int argc, char **argv)
     for (uint32_t i = 0; i < config.warning_count; i++) {
         fprintf(stderr, "warning: %s\n", config.warnings[i]);
     }
-    printf("%s: ok\n", path);
+    char mode[128];
+    config_describe_mode(&config, mode, sizeof(mode));
+    printf("%s: ok: %s\n", path, mode);
     return CLI_OK;
 }
 

@@ -61,6 +61,9 @@ int serve_with(const struct server_config *config)
     int terminal;
     int code = open_log(config, &terminal);
     if (code != CLI_OK) return code;
+    char mode[128];
+    config_describe_mode(config, mode, sizeof(mode));
+    log_info("config mode=\"%s\"", mode);
     for (uint32_t i = 0; i < config->warning_count; i++) {
         log_warn("config warning=\"%s\"", config->warnings[i]);
     }

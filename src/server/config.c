@@ -113,10 +113,11 @@ static enum status check_user(struct server_config *config, struct error *error)
     };
     struct error why;
     if (native_login_init(&login, &user, &why) != STATUS_OK) {
-        return error_set(error, STATUS_INVALID_CONFIG,
-                         "Auth.PasswordHash: %s (moonmq hash makes one)", why.text);
+        return error_set(error, STATUS_INVALID_CONFIG, "Auth.PasswordHash: %s", why.text);
     }
     native_login_deinit(&login);
+    config_warn(config, "Auth is set, so every Kafka client is refused (there is no SASL yet) and "
+                        "only native clients get in: leave Auth out if Kafka clients are to come");
     if (user.password != NULL) {
         config_warn(config, "Auth.Password is plain text: give Auth.PasswordHash instead");
     }
@@ -233,6 +234,8 @@ enum status config_from_json(const json_t *root, struct server_config *config, s
 {
     set_defaults(config);
     enum status status = config_read_keys(root, config, error);
+    const json_t *block = json_object_get(json_object_get(root, "Server"), "Replication");
+    config->replication_enabled_given = json_object_get(block, "Enabled") != NULL;
     if (status == STATUS_OK) status = take_environment(config, error);
     return status == STATUS_OK ? finish(config, error) : status;
 }

@@ -49,7 +49,7 @@ struct server_config {
     char kafka_rack[GROUP_HOST_BYTES];
     char kafka_migration[16];
     /* Server.Replication; AckTimeout and the rest are in `replication` */
-    bool replication_enabled, failover_present, failover_enabled;
+    bool replication_enabled, replication_enabled_given, failover_present, failover_enabled;
     char role[16];
     char client_address[REPLICATION_ADDRESS_BYTES];
     char tokens[2][CONFIG_TEXT_BYTES];
@@ -93,5 +93,9 @@ enum status config_read_token(const json_t *value, struct server_config *config,
                               struct error *error);
 STATUS_MUST_CHECK
 enum status config_finish_replication(struct server_config *config, struct error *error);
+
+/* One line: does this broker stand alone, push, or belong to a group? Of a checked configuration.
+ */
+void config_describe_mode(const struct server_config *config, char *text, size_t text_bytes);
 
 #endif

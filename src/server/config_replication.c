@@ -29,6 +29,12 @@ static enum status split(const char *key, const char *text, char *host, int *por
     if (address_parse(text, &address, &why) != STATUS_OK) {
         return invalid(error, "%s: \"%.100s\" is no host:port (%.200s)", key, text, why.text);
     }
+    if (strcmp(address.host, "0.0.0.0") == 0 || strcmp(address.host, "::") == 0) {
+        return invalid(error,
+                       "%s: %.100s is where one listens, nobody can connect to it (name the "
+                       "address under which others reach the replica)",
+                       key, text);
+    }
     snprintf(host, GROUP_HOST_BYTES, "%s", address.host);
     *port = address.port;
     return STATUS_OK;
@@ -272,6 +278,34 @@ static enum status finish_static(struct server_config *config, struct error *err
     return STATUS_OK;
 }
 
+/* Who fills in a block means it, unless it says otherwise. */
+static void warn_if_forgotten(struct server_config *config)
+{
+    if (config->replication_enabled_given) return;
+    if (config->replication.peer_count == 0 && !config->failover_present) return;
+    config_warn(config,
+                R "Enabled is missing: the rest of the block has no effect and this broker stands "
+                  "by itself (set Server.Replication.Enabled to true, or to false if that is "
+                  "meant)");
+}
+
+void config_describe_mode(const struct server_config *config, char *text, size_t text_bytes)
+{
+    const struct replication_config *replication = &config->replication;
+    if (replication->enabled) {
+        snprintf(text, text_bytes, "replica %d of a failover group of %u", replication->replica_id,
+                 replication->peer_count + 1);
+    } else if (replication->pushes) {
+        snprintf(text, text_bytes, "static mode: pushes to %u follower%s%s (no Failover)",
+                 replication->follower_count, replication->follower_count == 1 ? "" : "s",
+                 replication->takes_pushes ? " and takes what is pushed" : "");
+    } else if (replication->takes_pushes) {
+        snprintf(text, text_bytes, "static mode: takes what is pushed (no Failover)");
+    } else {
+        snprintf(text, text_bytes, "one broker by itself");
+    }
+}
+
 enum status config_finish_replication(struct server_config *config, struct error *error)
 {
     struct replication_config *replication = &config->replication;
@@ -284,6 +318,7 @@ enum status config_finish_replication(struct server_config *config, struct error
         if (status != STATUS_OK) return status;
     }
     if (!config->replication_enabled) {
+        warn_if_forgotten(config);
         replication->min_insync = 1;
         replication->peer_count = 0;
         return STATUS_OK;

@@ -81,6 +81,7 @@ BAD = {
     "no replicate port": (replica(ReplicatePort=None), ["Server.Replication.ReplicatePort"]),
     "no client address": (replica(ClientAddress=None), ["Server.Replication.ClientAddress"]),
     "client address without a port": (replica(ClientAddress="somewhere"), ["Server.Replication.ClientAddress", "host:port"]),
+    "client address nobody can connect to": (replica(ClientAddress="0.0.0.0:9092"), ["Server.Replication.ClientAddress", "connect"]),
     "own id among the peers": (peer(0, Id=1), ["Server.Replication.Peers[0].Id", "own"]),
     "an id twice": (peer(1, Id=2), ["Server.Replication.Peers[1].Id", "twice"]),
     "id as text": (peer(0, Id="2"), ["Server.Replication.Peers[0].Id", "integer"]),
@@ -150,6 +151,19 @@ def test_missing_file_is_named(tmp_path, run_moonmq):
         "static leader", "static follower", "static both"])
 def test_good_config_is_accepted(document, tmp_path, run_moonmq):
     run_moonmq("config", "check", write(tmp_path, document))
+
+
+@pytest.mark.parametrize("document, mode, warning", [
+    ({}, "one broker by itself", None),
+    (REPLICA, "replica 1 of a failover group of 3", None),
+    (replica(Failover=None), "static mode: pushes to 2 followers", None),
+    (replica(Enabled=None), "one broker by itself", "Server.Replication.Enabled"),
+    (replica(Enabled=False), "one broker by itself", None),
+], ids=["alone", "failover", "static", "forgotten", "off"])
+def test_check_names_the_mode(document, mode, warning, tmp_path, run_moonmq):
+    done = run_moonmq("config", "check", write(tmp_path, document))
+    assert f"ok: {mode}" in done.stdout
+    assert (warning in done.stderr) if warning else not done.stderr
 
 
 def test_overlay_of_the_environment_wins(tmp_path, run_moonmq):

@@ -211,6 +211,12 @@ static const struct {
      "ReplicatePort", "Server.Port"},
     {"{\"Server\":{\"Replication\":{" GROUP ",\"Failover\":true}}}", "Peers", "missing"},
     {"{\"Server\":{\"Replication\":{\"Enabled\":true,\"ReplicatePort\":1," PEERS
+     ",\"Failover\":true,\"ClientAddress\":\"0.0.0.0:9092\"}}}",
+     "Server.Replication.ClientAddress", "nobody can connect"},
+    {"{\"Server\":{\"Replication\":{" GROUP ",\"Failover\":true,\"Peers\":[{\"Id\":2,"
+     "\"Address\":\"h2:1\",\"ClientAddress\":\"[::]:1\"}]}}}",
+     "Peers[0].ClientAddress", "nobody can connect"},
+    {"{\"Server\":{\"Replication\":{\"Enabled\":true,\"ReplicatePort\":1," PEERS
      ",\"Failover\":true}}}",
      "ClientAddress", "host:port"},
     {"{\"Server\":{\"Replication\":{\"Enabled\":true,\"ClientAddress\":\"h:1\"," PEERS
@@ -267,6 +273,53 @@ static void risky_groups_are_warned_about(void **state)
     assert_int_equal(config.warning_count, 2); /* even, and below a majority */
 }
 
+static void assert_mode(const char *document, const char *mode, uint32_t warnings)
+{
+    char text[128];
+    struct error error = {0};
+    if (load(document, &error) != STATUS_OK) fail_msg("%s: %s", document, error.text);
+    config_describe_mode(&config, text, sizeof(text));
+    assert_string_equal(text, mode);
+    assert_int_equal(config.warning_count, warnings);
+}
+
+static void the_mode_is_named_and_a_forgotten_enabled_warned_about(void **state)
+{
+    (void)state;
+    assert_mode("{}", "one broker by itself", 0);
+    assert_mode("{\"Server\":{\"Replication\":{" GROUP "," PEERS ",\"Failover\":true}}}",
+                "replica 1 of a failover group of 3", 0);
+    assert_mode("{\"Server\":{\"Replication\":{" GROUP "," PEERS "}}}",
+                "static mode: pushes to 2 followers (no Failover)", 0);
+    assert_mode("{\"Server\":{\"Replication\":{" GROUP "," PEERS ",\"Role\":\"follower\"}}}",
+                "static mode: takes what is pushed (no Failover)", 0);
+    assert_mode("{\"Server\":{\"Replication\":{" PEERS "}}}", "one broker by itself", 1);
+    assert_non_null(strstr(config.warnings[0], "Server.Replication.Enabled to true"));
+    assert_mode("{\"Server\":{\"Replication\":{\"Failover\":true}}}", "one broker by itself", 1);
+    assert_mode("{\"Server\":{\"Replication\":{\"Enabled\":false," PEERS ",\"Failover\":true}}}",
+                "one broker by itself", 0);
+}
+
+static void a_user_is_warned_to_shut_out_kafka_clients(void **state)
+{
+    (void)state;
+    struct error error;
+    assert_int_equal(load("{\"Auth\":{\"Username\":\"a\",\"Password\":\"b\"}}", &error), STATUS_OK);
+    assert_int_equal(config.warning_count, 2); /* and that the password is plain */
+    assert_non_null(strstr(config.warnings[0], "every Kafka client is refused"));
+}
+
+static void the_mend_of_a_bad_hash_is_named_once(void **state)
+{
+    (void)state;
+    struct error error;
+    assert_int_equal(load("{\"Auth\":{\"Username\":\"a\",\"PasswordHash\":\"x\"}}", &error),
+                     STATUS_INVALID_CONFIG);
+    const char *mend = strstr(error.text, "moonmq hash");
+    assert_non_null(mend);
+    assert_null(strstr(mend + 1, "moonmq hash"));
+}
+
 static void write_text(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");
@@ -317,6 +370,9 @@ int main(void)
         cmocka_unit_test(token_may_be_one_or_two_texts),
         cmocka_unit_test(bad_documents_name_the_key_and_the_mend),
         cmocka_unit_test(risky_groups_are_warned_about),
+        cmocka_unit_test(the_mode_is_named_and_a_forgotten_enabled_warned_about),
+        cmocka_unit_test(a_user_is_warned_to_shut_out_kafka_clients),
+        cmocka_unit_test(the_mend_of_a_bad_hash_is_named_once),
         cmocka_unit_test(overlay_beside_the_file_merges_objects_and_replaces_the_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
