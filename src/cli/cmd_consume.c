@@ -330,6 +330,28 @@ static bool may_pass(int code)
            code == MOONMQ_NOT_LEADER || code == MOONMQ_RATE_LIMITED;
 }
 
+/* Before anything is printed that could not be committed: who is no member may not, while there are
+ * some. A group that is not there is made by the first commit. */
+static int check_group_is_empty(const struct consume_run *run)
+{
+    const char *name = run->arguments->group;
+    struct moonmq_error error;
+    struct moonmq_group *group = NULL;
+    if (name == NULL) return CLI_OK;
+    int code = moonmq_describe_group(run->client, name, &group, &error);
+    if (code == MOONMQ_GROUP_MISSING) return CLI_OK;
+    if (code != MOONMQ_OK) return cli_fail(&error, name);
+    if (group->member_count > 0) {
+        code = cli_fail_text(
+            "group %s has members: %s%s, nothing was read or committed: this reads "
+            "for a group but does not join it; stop the members, or read without "
+            "--group",
+            name, group->members[0].member_id, group->member_count > 1 ? " and others" : "");
+    }
+    moonmq_group_free(group);
+    return code;
+}
+
 static int consume_records(struct consume_run *run)
 {
     struct moonmq_error error;
@@ -370,7 +392,9 @@ int cmd_consume(int argc, char **argv)
         {"until-end", KEY_UNTIL_END, NULL, 0,
          "Stop at what was the end of each partition when this began", 1},
         {"group", 'g', "NAME", 0,
-         "Read on where this consumer group left off, and commit what was printed", 1},
+         "Read on where this consumer group left off, and commit what was printed; without joining "
+         "it: refused while the group has members",
+         1},
         {"with-key", KEY_WITH_KEY, NULL, 0, "Print keys before the values", 1},
         {"key-separator", 'k', "TEXT", 0, "Between key and value (default a tab)", 1},
         {"read-committed", KEY_COMMITTED, NULL, 0,
@@ -402,7 +426,8 @@ int cmd_consume(int argc, char **argv)
     run.arguments = &arguments;
     run.client = cli_connect(&arguments.common, true);
     if (run.client == NULL) return CLI_FAILED;
-    int exit_code = consume_records(&run);
+    int exit_code = check_group_is_empty(&run);
+    if (exit_code == CLI_OK) exit_code = consume_records(&run);
     moonmq_client_free(run.client);
     return exit_code;
 }

@@ -1,8 +1,9 @@
-/* cmd_group.c: `moonmq group list|describe|delete`. */
+/* cmd_group.c: `moonmq group list|describe|delete`, and the list of all (cmd_group_reset.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cmd_group_reset.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -97,7 +98,7 @@ static int group_list(int argc, char **argv)
 struct row {
     const char *topic, *member; /* member NULL: nobody's */
     int32_t partition;
-    int64_t committed, end; /* -1: none, not known */
+    int64_t committed, begin, end; /* -1: none, not known */
 };
 struct rows {
     struct row *items;
@@ -144,15 +145,15 @@ static struct rows rows_of(const struct moonmq_group *group)
     for (size_t i = 0; i < group->offset_count; i++) {
         const struct moonmq_group_offset *offset = &group->offsets[i];
         rows.items[rows.count++] =
-            (struct row){offset->topic, NULL, offset->partition, offset->offset, -1};
+            (struct row){offset->topic, NULL, offset->partition, offset->offset, -1, -1};
     }
     for (size_t i = 0; i < group->member_count; i++) {
         const struct moonmq_group_member *member = &group->members[i];
         for (size_t k = 0; k < member->assignment_count; k++) {
             const struct moonmq_assignment *assignment = &member->assignments[k];
             for (size_t n = 0; n < assignment->partition_count; n++) {
-                rows.items[rows.count++] = (struct row){assignment->topic, member->member_id,
-                                                        assignment->partitions[n], -1, -1};
+                rows.items[rows.count++] = (struct row){
+                    assignment->topic, member->member_id, assignment->partitions[n], -1, -1, -1};
             }
         }
     }
@@ -161,29 +162,63 @@ static struct rows rows_of(const struct moonmq_group *group)
     return rows;
 }
 
-/* The ends of the partitions, topic by topic; one that is gone keeps -1. */
+/* Rows for what the topic has besides `rows[0 .. count)`: nothing is committed there, nobody reads
+ * it. Appended behind all. */
+static bool add_missing(struct rows *all, size_t first, size_t count, size_t partition_count)
+{
+    const char *topic = all->items[first].topic;
+    size_t known = first, end = first + count;
+    struct row *items = realloc(all->items, (all->count + partition_count) * sizeof(*items));
+    if (items == NULL) return false;
+    all->items = items;
+    for (size_t i = 0; i < partition_count; i++) {
+        if (known < end && items[known].partition == (int32_t)i) {
+            known++;
+        } else {
+            items[all->count++] = (struct row){topic, NULL, (int32_t)i, -1, -1, -1};
+        }
+    }
+    return true;
+}
+
+static void set_ends(struct rows *rows, size_t first, const char *topic,
+                     const struct moonmq_offsets *offsets, size_t count)
+{
+    for (size_t i = first; i < rows->count; i++) {
+        struct row *row = &rows->items[i];
+        if (strcmp(row->topic, topic) != 0 || (size_t)row->partition >= count) continue;
+        row->begin = offsets[row->partition].earliest;
+        row->end = offsets[row->partition].high_watermark;
+    }
+}
+
+/* All partitions of each topic, with their ends; one that is gone keeps -1. */
 static int find_ends(struct moonmq_client *client, struct rows *rows, struct moonmq_error *error)
 {
-    for (size_t i = 0, next; i < rows->count; i = next) {
+    size_t known = rows->count;
+    for (size_t i = 0, next; i < known; i = next) {
         struct moonmq_offsets *offsets = NULL;
+        const char *topic = rows->items[i].topic;
         size_t count = 0;
-        int code = moonmq_list_offsets(client, rows->items[i].topic, &offsets, &count, error);
+        int code = moonmq_list_offsets(client, topic, &offsets, &count, error);
         if (code != MOONMQ_OK && code != MOONMQ_TOPIC_MISSING) return code;
-        for (next = i; next < rows->count; next++) {
-            struct row *row = &rows->items[next];
-            if (strcmp(row->topic, rows->items[i].topic) != 0) break;
-            if ((size_t)row->partition < count) row->end = offsets[row->partition].high_watermark;
+        for (next = i; next < known && strcmp(rows->items[next].topic, topic) == 0;)
+            next++;
+        if (count > 0 && add_missing(rows, i, next - i, count)) {
+            set_ends(rows, i, topic, offsets, count);
         }
         moonmq_offsets_free(offsets);
     }
+    qsort(rows->items, rows->count, sizeof(*rows->items), by_partition);
     return MOONMQ_OK;
 }
 
-/* -1: not known. */
+/* Of what nothing is committed for, all that is there. -1: not known. */
 static int64_t lag_of(const struct row *row)
 {
-    if (row->end < 0 || row->committed < 0) return -1;
-    return row->end > row->committed ? row->end - row->committed : 0;
+    int64_t next = row->committed < 0 ? row->begin : row->committed;
+    if (row->end < 0 || next < 0) return -1;
+    return row->end > next ? row->end - next : 0;
 }
 
 static void add_number(struct output_table *table, int64_t number)
@@ -300,6 +335,7 @@ int cmd_group(int argc, char **argv)
     static const struct command commands[] = {
         {"list", group_list, "print all groups"},
         {"describe", group_describe, "print a group's members, offsets and lag"},
+        {"reset", group_reset, "change where a group without members reads on"},
         {"delete", group_delete, "delete a group and its committed offsets"},
         {NULL, NULL, NULL},
     };

@@ -227,12 +227,13 @@ static void print_table(const struct group_status *group)
 
 static void print_text(const struct group_status *group)
 {
-    bool answered = false;
+    bool answered = false, login_refused = false;
     for (size_t i = 0; i < group->count; i++) {
         if (group->replicas[i].status != NULL) answered = true;
+        if (group->replicas[i].login_refused) login_refused = true;
     }
     if (!print_static(group)) {
-        print_heading(group);
+        if (answered || !login_refused) print_heading(group);
         if (answered) print_table(group);
     }
     print_refusals(group);

@@ -252,6 +252,13 @@ static int topic_list(int argc, char **argv)
 
 /* ---- describe ---- */
 
+/* The native protocol's own name of a setting that is there by Kafka's, too. */
+static bool is_second_name(const char *key)
+{
+    const struct topic_config_key *known = topic_config_find(key);
+    return known != NULL && strcmp(known->name, key) != 0;
+}
+
 static void describe_as_text(const struct moonmq_topic *topic, const struct moonmq_offsets *offsets,
                              size_t count)
 {
@@ -274,6 +281,7 @@ static void describe_as_text(const struct moonmq_topic *topic, const struct moon
     output_table_print(&table);
     if (topic->entry_count > 0) putchar('\n');
     for (size_t i = 0; i < topic->entry_count; i++) {
+        if (is_second_name(topic->entries[i].key)) continue;
         output_line("%s = %s", topic->entries[i].key, topic->entries[i].value);
     }
 }

@@ -60,17 +60,25 @@ static json_t *json_slice(struct slice text)
 
 /* ---- list ---- */
 
+static void list_as_json(const struct kafka_list_transactions_response *response)
+{
+    json_t *list = json_array();
+    for (int32_t i = 0; i < response->transaction_states.count; i++) {
+        const struct kafka_list_transactions_response_transaction_state *each =
+            &response->transaction_states.items[i];
+        json_array_append_new(list,
+                              json_pack("{s:o, s:o, s:I}", "id", json_slice(each->transactional_id),
+                                        "state", json_slice(each->transaction_state), "producer_id",
+                                        (json_int_t)each->producer_id));
+    }
+    output_json(list);
+}
+
 static void print_list(const struct txn_arguments *arguments,
                        const struct kafka_list_transactions_response *response)
 {
     if (arguments->common.format == CLI_FORMAT_JSON) {
-        for (int32_t i = 0; i < response->transaction_states.count; i++) {
-            const struct kafka_list_transactions_response_transaction_state *each =
-                &response->transaction_states.items[i];
-            output_json(json_pack("{s:o, s:o, s:I}", "id", json_slice(each->transactional_id),
-                                  "state", json_slice(each->transaction_state), "producer_id",
-                                  (json_int_t)each->producer_id));
-        }
+        list_as_json(response);
         return;
     }
     if (response->transaction_states.count <= 0) {

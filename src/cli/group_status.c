@@ -9,6 +9,23 @@
 /* A broker that hangs must not keep the others' answers back for long. */
 #define ASK_TIMEOUT_MS 2000
 
+/* Who has to log in, or cannot, is told so: the broker's own words are about its protocol. */
+static void tell_why(struct replica_status *replica, const struct cli_options *options, int code,
+                     const struct moonmq_error *error)
+{
+    bool asked_to = strstr(error->text, "before logging in") != NULL;
+    replica->login_refused = asked_to || code == MOONMQ_AUTH_FAILED;
+    const char *text = error->text;
+    if (replica->login_refused) {
+        bool tried = options->user != NULL && options->password != NULL;
+        text = tried ? "the password is wrong, or the user"
+                     : "log in: --user NAME and MOONMQ_PASSWORD";
+    }
+    snprintf(replica->error, sizeof(replica->error), "%s%s%s",
+             replica->login_refused ? replica->address : "", replica->login_refused ? ": " : "",
+             text);
+}
+
 static void ask_one(const struct cli_options *options, const char *host,
                     struct replica_status *replica)
 {
@@ -30,7 +47,7 @@ static void ask_one(const struct cli_options *options, const char *host,
         moonmq_client_free(client);
     }
     if (code != MOONMQ_OK) {
-        snprintf(replica->error, sizeof(replica->error), "%s", error.text);
+        tell_why(replica, options, code, &error);
         return;
     }
     json_error_t where;

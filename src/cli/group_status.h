@@ -11,7 +11,8 @@
 struct replica_status {
     char address[272];
     json_t *status;  /* NULL: no answer */
-    char error[512]; /* why not */
+    char error[800]; /* why not */
+    bool login_refused;
 };
 struct group_status {
     struct replica_status replicas[CLI_HOSTS_MAX];

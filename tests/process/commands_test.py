@@ -11,6 +11,7 @@ import pytest
 import clients
 import kafka_wire
 import native
+from confluent_kafka import Consumer, TopicPartition
 from group import PORT_SOURCE, moonmq_binary, wait_for
 
 
@@ -95,7 +96,7 @@ def test_transactional_ids_do_nothing_to_a_terminal(run, single):
 
     wait_for(begun, "a producer id")
     assert SHOWN in run("txn", "list").stdout and SHOWN in run("txn", "describe", HOSTILE).stdout
-    assert json.loads(run("txn", "list", "--format", "json").stdout)["id"] == SHOWN
+    assert json.loads(run("txn", "list", "--format", "json").stdout)[0]["id"] == SHOWN
 
 
 def test_a_dumped_record_is_one_line_and_valid_json(run, single):
@@ -148,3 +149,88 @@ def test_a_demo_whose_replicas_were_all_stopped_says_so(tmp_path):
 def demo_shift():
     """So that the demo's ports are in this process's range."""
     return PORT_SOURCE.take() - 9090
+
+
+# ---- groups ----
+
+@pytest.fixture
+def committed(single):
+    """Group g has 4 of the 10 records of partition 0, and none of partition 1."""
+    clients.create_topic(single.bootstrap, "t", 2)
+    clients.produce(single.bootstrap, "t", [b"x"] * 10, settings={"batch.num.messages": "1"})
+    clients.produce(single.bootstrap, "t", [b"y"] * 3, partition=1)
+    consumer = Consumer({"bootstrap.servers": single.bootstrap, "group.id": "g"})
+    consumer.commit(offsets=[TopicPartition("t", 0, 4)], asynchronous=False)
+    consumer.close()
+
+
+def reset(run, *arguments):
+    answer = run("group", "reset", "g", "--format", "json", *arguments)
+    assert answer.returncode == 0, answer.stderr
+    return {each["partition"]: (each["before"], each["after"]) for each in json.loads(answer.stdout)["partitions"]}
+
+
+def places(run):
+    described = json.loads(run("group", "describe", "g", "--format", "json").stdout)
+    return {each["partition"]: (each["committed"], each["lag"]) for each in described["partitions"]}
+
+
+def test_partitions_without_a_commit_lag_by_all_they_have(run, committed):
+    assert places(run) == {0: (4, 6), 1: (None, 3)}
+
+
+def test_a_group_is_put_where_it_is_told(run, committed):
+    assert reset(run, "--topic", "t", "--to", "earliest", "--dry-run") == {0: (4, 0), 1: (None, 0)}
+    assert places(run)[0] == (4, 6)
+    assert reset(run, "--topic", "t", "--to", "latest") == {0: (4, 10), 1: (None, 3)}
+    assert places(run) == {0: (10, 0), 1: (3, 0)}
+    assert reset(run, "--topic", "t:0", "--to", "7") == {0: (10, 7)}
+    assert reset(run, "--topic", "t", "--to", "99") == {0: (7, 10), 1: (3, 3)}
+    assert reset(run, "--topic", "t", "--to", "2001-01-01T00:00:00Z") == {0: (10, 0), 1: (3, 0)}
+    assert reset(run, "--topic", "t", "--to", "@99999999999999") == {0: (0, 10), 1: (0, 3)}
+    assert "would be" in run("group", "reset", "g", "--topic", "t", "--to", "earliest", "--dry-run").stdout
+
+
+@pytest.mark.parametrize("arguments", [("--to", "latest"), ("--topic", "t"), ("--topic", "t", "--to", "noon"),
+                                       ("--topic", "t:x", "--to", "latest"), ("--topic", "t", "--to", "")])
+def test_a_reset_without_a_place_is_not_done(run, arguments):
+    assert run("group", "reset", "g", *arguments).returncode == 2
+
+
+def test_a_group_with_members_is_neither_reset_nor_read_for(run, single, committed):
+    consumer = Consumer({"bootstrap.servers": single.bootstrap, "group.id": "g"})
+    consumer.subscribe(["t"])
+    try:
+        wait_for(lambda: consumer.poll(0.1) or consumer.assignment(), "it joined")
+        answer = run("group", "reset", "g", "--topic", "t", "--to", "earliest")
+        assert answer.returncode == 1 and "g has members" in answer.stderr and not answer.stdout
+        answer = run("consume", "t", "--group", "g", "--until-end")
+        assert answer.returncode == 1 and "group g has members: " in answer.stderr and not answer.stdout
+    finally:
+        consumer.close()
+
+
+# ---- what is shown ----
+
+def test_a_status_without_a_login_asks_for_one(new_group):
+    group = new_group(1, top={"Auth": {"Username": "app", "Password": "secret"}}).start()
+
+    def status(**settings):
+        return subprocess.run([str(moonmq_binary()), "status", "--bootstrap", group.bootstrap], text=True, check=False,
+                              capture_output=True, timeout=60, env={**os.environ, **settings})
+    for settings, said in (({}, "log in: --user NAME and MOONMQ_PASSWORD"),
+                           ({"MOONMQ_USER": "app", "MOONMQ_PASSWORD": "wrong"}, "the password is wrong")):
+        answer = status(**settings)
+        assert answer.returncode == 1 and said in answer.stdout and "no leader" not in answer.stdout
+    assert status(MOONMQ_USER="app", MOONMQ_PASSWORD="secret").returncode == 0
+
+
+def test_a_setting_is_shown_once(run, single):
+    clients.create_topic(single.bootstrap, "t", config={"cleanup.policy": "compact"})
+    text = run("topic", "describe", "t").stdout
+    assert "cleanup.policy = compact" in text and "cleanup_policy" not in text
+
+
+@pytest.mark.parametrize("what", ["topic", "group", "txn"])
+def test_a_list_of_nothing_is_an_empty_list(run, what):
+    assert json.loads(run(what, "list", "--format", "json").stdout) == []

@@ -32,7 +32,7 @@ def test_an_open_transaction_is_listed_and_described(stuck):
     group, _ = stuck
     listed = txn(group, "list", "--format", "json")
     assert listed.returncode == 0, listed.stderr
-    (only,) = [json.loads(line) for line in listed.stdout.splitlines()]
+    (only,) = json.loads(listed.stdout)
     assert (only["id"], only["state"]) == ("copier-1", "Ongoing")
     described = json.loads(txn(group, "describe", "copier-1", "--format", "json").stdout)
     assert described["producer_id"] == only["producer_id"]
