@@ -1,7 +1,8 @@
 /* client.h: what the files of the Lua module share: its client, arguments and results.
  *
  * moonmq.c       options, birth and death, the module
- * values.c       the functions declared here
+ * options.c      which options there are
+ * values.c       the other functions declared here
  * produce.c consume.c groups.c topics.c   methods, a table of each
  *
  * Partitions count from 1 in Lua and from 0 in moonmq.h. */
@@ -38,7 +39,7 @@ struct lua_client {
 extern const luaL_Reg lua_client_producing[], lua_client_consuming[], lua_client_groups[],
     lua_client_topics[];
 
-/* The client at index 1; a Lua error if it is none, or closed. */
+/* The client at index 1; a Lua error if it is none. Methods are called on open ones only. */
 struct lua_client *lua_client_check(lua_State *L);
 /* nil, a sentence, a code. */
 int lua_client_fail(lua_State *L, const struct moonmq_error *error);
@@ -48,6 +49,8 @@ int lua_client_done(lua_State *L, int code, const struct moonmq_error *error);
  * found. 0 with what it pushed on top; else with an error there, for lua_error(). */
 int lua_client_push(lua_State *L, lua_CFunction push, void *found);
 void lua_client_forget_assignments(struct lua_client *self);
+/* Of the table at 1: what is wrong with its keys, on the stack; NULL: nothing. */
+const char *lua_client_unknown_option(lua_State *L);
 /* Client.decode_dlq_value(bytes) */
 int lua_decode_dlq_value(lua_State *L);
 

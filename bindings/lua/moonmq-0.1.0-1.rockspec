@@ -17,8 +17,8 @@ build = {
    modules = {
       moonmq = {
          sources = {
-            "bindings/lua/moonmq.c", "bindings/lua/values.c", "bindings/lua/produce.c", "bindings/lua/consume.c",
-            "bindings/lua/groups.c", "bindings/lua/topics.c",
+            "bindings/lua/moonmq.c", "bindings/lua/options.c", "bindings/lua/values.c", "bindings/lua/produce.c",
+            "bindings/lua/consume.c", "bindings/lua/groups.c", "bindings/lua/topics.c",
          },
          defines = { "_GNU_SOURCE" },
          incdirs = { "$(MOONMQ_INCDIR)" },

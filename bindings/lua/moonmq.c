@@ -74,11 +74,24 @@ static bool read_mechanism(lua_State *L, int *mechanism)
     return scram || strcasecmp(name, "plain") == 0;
 }
 
+/* False: unknown. */
+static bool read_isolation(lua_State *L, bool *read_committed)
+{
+    const char *name = option_text(L, "isolation", "read_uncommitted");
+    *read_committed = strcmp(name, "read_committed") == 0;
+    return *read_committed || strcmp(name, "read_uncommitted") == 0;
+}
+
 /* What there is not is refused, lest something go out in plain that should not. */
 static const char *unsupported_option(lua_State *L)
 {
     int mechanism;
+    const char *unknown = lua_client_unknown_option(L);
+    if (unknown != NULL) return unknown;
     if (!read_mechanism(L, &mechanism)) return "mechanism: \"plain\" or \"scram\"";
+    bool read_committed;
+    if (!read_isolation(L, &read_committed))
+        return "isolation: \"read_uncommitted\" or \"read_committed\"";
     if (option_boolean(L, "tls")) return "tls is not supported";
     if (option_boolean(L, "reactor")) return "reactor is not supported: calls block";
     return NULL;
@@ -101,8 +114,7 @@ static void read_options(lua_State *L, struct moonmq_options *options, struct lu
     const char *compression = option_text(L, "compression", "none");
     if (strcmp(compression, "gzip") == 0) options->compression = MOONMQ_COMPRESSION_GZIP;
     if (strcmp(compression, "snappy") == 0) options->compression = MOONMQ_COMPRESSION_SNAPPY;
-    self->read_committed =
-        strcmp(option_text(L, "isolation", "read_uncommitted"), "read_committed") == 0;
+    (void)read_isolation(L, &self->read_committed);
 }
 
 static int fail_option(lua_State *L, const char *text)
@@ -152,10 +164,14 @@ static int client_address(lua_State *L)
 /* ---- the module ---- */
 
 static const luaL_Reg life[] = {
-    {"address", client_address},
     {"close", client_close},
     {"__gc", client_close},
     {"__close", client_close},
+    {NULL, NULL},
+};
+
+static const luaL_Reg questions[] = {
+    {"address", client_address},
     {NULL, NULL},
 };
 
@@ -174,6 +190,24 @@ static void set_functions(lua_State *L, const luaL_Reg *from)
     }
 }
 
+/* A method, its upvalue, of a client that is open. */
+static int call_if_open(lua_State *L)
+{
+    struct moonmq_error error = {.code = MOONMQ_CLOSED, .text = "the client is closed"};
+    if (lua_client_check(L)->client == NULL) return lua_client_fail(L, &error);
+    return lua_tocfunction(L, lua_upvalueindex(1))(L);
+}
+
+/* Into the table on top. */
+static void set_methods(lua_State *L, const luaL_Reg *from)
+{
+    for (; from->name != NULL; from++) {
+        lua_pushcfunction(L, from->func);
+        lua_pushcclosure(L, call_if_open, 1);
+        lua_setfield(L, -2, from->name);
+    }
+}
+
 /* require "moonmq": the class itself: Client.new{…}. */
 #if defined(__GNUC__)
 __attribute__((visibility("default")))
@@ -184,10 +218,11 @@ int luaopen_moonmq(lua_State *L)
 {
     luaL_newmetatable(L, LUA_CLIENT_TYPE);
     set_functions(L, life);
-    set_functions(L, lua_client_producing);
-    set_functions(L, lua_client_consuming);
-    set_functions(L, lua_client_groups);
-    set_functions(L, lua_client_topics);
+    set_methods(L, questions);
+    set_methods(L, lua_client_producing);
+    set_methods(L, lua_client_consuming);
+    set_methods(L, lua_client_groups);
+    set_methods(L, lua_client_topics);
     lua_pushvalue(L, -1);
     lua_setfield(L, -2, "__index");
     lua_newtable(L);

@@ -3,9 +3,7 @@
 
 struct lua_client *lua_client_check(lua_State *L)
 {
-    struct lua_client *self = luaL_checkudata(L, 1, LUA_CLIENT_TYPE);
-    if (self->client == NULL) luaL_error(L, "the client is closed");
-    return self;
+    return luaL_checkudata(L, 1, LUA_CLIENT_TYPE);
 }
 
 int lua_client_fail(lua_State *L, const struct moonmq_error *error)

@@ -154,7 +154,7 @@ local found = assert(c:offsets_for_times("records", before))[1]
 same(found.partition, 1); same(found.found, true); same(found.offset, 0)
 same(assert(c:offsets_for_times("records", before + 3600000))[1].found, false)
 c:close()
-assert(not pcall(c.fetch, c, "records", "readers"))
+same(select(3, c:fetch("records", "readers")), -5)
 
 local g = connect{ compression = "gzip", client_name = "zipped" }
 assert(g:produce("records", "", ("x"):rep(60000)))
@@ -279,12 +279,25 @@ same(select(2, Client.new{ hosts = { "nonsense" } }):find("host:port") ~= nil, t
 same(select(3, Client.new{ hosts = { "127.0.0.1:1" }, search = 0 }), -3)
 assert(select(2, Client.new{ hosts = hosts, tls = true }):find("tls"))
 assert(select(2, Client.new{ hosts = hosts, username = "u", mechanism = "external" }):find("mechanism"))
+local none, why, code = Client.new{ hosts = hosts, tmeout = 3 }
+same(none, nil); same(why, "tmeout: unknown option (did you mean timeout?)"); same(code, -1)
+same(select(2, Client.new{ hosts = hosts, quorum = 1 }), "quorum: unknown option")
+same(select(2, Client.new{ hosts = hosts, [("x"):rep(100)] = 1 }), ("x"):rep(100) .. ": unknown option")
+same(select(3, Client.new{ "127.0.0.1:9092" }), -1)
+same(select(3, Client.new{ hosts = hosts, isolation = "read_commited" }), -1)
 assert(not pcall(Client.new, { hosts = 7 }))
 assert(not pcall(c.produce, c, "t", "k", nil))
 assert(not pcall(c.produce_batch, c, "t", { {} }))
 same(select(3, c:produce("not there", "k", "v")), -1)
 same(select(3, c:produce("not-there", "k", "v")), 5)
 same(select(3, c:next_record(0)), -1)
+local gone = connect{}
+gone:close(); gone:close()
+for _, method in ipairs{ "address", "produce", "fetch", "next_record", "list_topics", "assignment", "begin_transaction" } do
+    local none, why, code = gone[method](gone)
+    same(none, nil, method); same(why, "the client is closed"); same(code, -5)
+end
+assert(not pcall(c.produce, {}, "t", "k", "v"))
 local letter = "\1\0\0\0\6orders\0\0\0\2\0\0\0\0\0\0\0\0\0\0\1\139\207\229\104\123\0\0\0\7billing\0\3\0\0\0\3bad\0\0\0\5hello"
 local decoded = assert(Client.decode_dlq_value(letter))
 same(decoded.topic, "orders"); same(decoded.partition, 2); same(decoded.offset, 0)
