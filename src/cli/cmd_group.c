@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/cmd_group_reset.h"
 #include "cli/commands.h"
@@ -99,6 +100,7 @@ struct row {
     const char *topic, *member; /* member NULL: nobody's */
     int32_t partition;
     int64_t committed, begin, end; /* -1: none, not known */
+    int64_t lag_seconds;           /* age of the first record not read yet; -1: there is none */
 };
 struct rows {
     struct row *items;
@@ -145,15 +147,20 @@ static struct rows rows_of(const struct moonmq_group *group)
     for (size_t i = 0; i < group->offset_count; i++) {
         const struct moonmq_group_offset *offset = &group->offsets[i];
         rows.items[rows.count++] =
-            (struct row){offset->topic, NULL, offset->partition, offset->offset, -1, -1};
+            (struct row){offset->topic, NULL, offset->partition, offset->offset, -1, -1, -1};
     }
     for (size_t i = 0; i < group->member_count; i++) {
         const struct moonmq_group_member *member = &group->members[i];
         for (size_t k = 0; k < member->assignment_count; k++) {
             const struct moonmq_assignment *assignment = &member->assignments[k];
             for (size_t n = 0; n < assignment->partition_count; n++) {
-                rows.items[rows.count++] = (struct row){
-                    assignment->topic, member->member_id, assignment->partitions[n], -1, -1, -1};
+                rows.items[rows.count++] = (struct row){assignment->topic,
+                                                        member->member_id,
+                                                        assignment->partitions[n],
+                                                        -1,
+                                                        -1,
+                                                        -1,
+                                                        -1};
             }
         }
     }
@@ -175,7 +182,7 @@ static bool add_missing(struct rows *all, size_t first, size_t count, size_t par
         if (known < end && items[known].partition == (int32_t)i) {
             known++;
         } else {
-            items[all->count++] = (struct row){topic, NULL, (int32_t)i, -1, -1, -1};
+            items[all->count++] = (struct row){topic, NULL, (int32_t)i, -1, -1, -1, -1};
         }
     }
     return true;
@@ -221,6 +228,35 @@ static int64_t lag_of(const struct row *row)
     return row->end > next ? row->end - next : 0;
 }
 
+/* By this machine's clock, and the time that the record has. */
+static int64_t age_of_first(const struct moonmq_records *records)
+{
+    if (records->count == 0 || records->records[0].timestamp_ms < 0) return -1;
+    int64_t seconds = (int64_t)time(NULL) - records->records[0].timestamp_ms / 1000;
+    return seconds < 0 ? 0 : seconds;
+}
+
+/* One record of each partition with a lag. It is no more than a hint: the first failure ends it. */
+static void find_ages(struct moonmq_client *client, struct rows *rows)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        struct row *row = &rows->items[i];
+        if (lag_of(row) <= 0) continue;
+        struct moonmq_error error;
+        struct moonmq_records *records;
+        int64_t next = row->committed < row->begin ? row->begin : row->committed;
+        const struct moonmq_position position = {row->partition, next};
+        const struct moonmq_fetch fetch = {.topic = row->topic,
+                                           .positions = &position,
+                                           .position_count = 1,
+                                           .records_max = 1,
+                                           .bytes_max = 1};
+        if (moonmq_fetch(client, &fetch, &records, &error) != MOONMQ_OK) return;
+        row->lag_seconds = age_of_first(records);
+        moonmq_records_free(records);
+    }
+}
+
 static void add_number(struct output_table *table, int64_t number)
 {
     if (number < 0) {
@@ -236,13 +272,14 @@ static void describe_as_text(const struct moonmq_group *group, const struct rows
                 group->member_count == 1 ? "" : "s");
     if (rows->count == 0) return;
     struct output_table table;
-    output_table_init(&table, 6);
+    output_table_init(&table, 7);
     putchar('\n');
     output_table_add(&table, "topic");
     output_table_add(&table, "partition");
     output_table_add(&table, "committed");
     output_table_add(&table, "end");
     output_table_add(&table, "lag");
+    output_table_add(&table, "lag seconds");
     output_table_add(&table, "member");
     for (size_t i = 0; i < rows->count; i++) {
         const struct row *row = &rows->items[i];
@@ -251,6 +288,7 @@ static void describe_as_text(const struct moonmq_group *group, const struct rows
         add_number(&table, row->committed);
         add_number(&table, row->end);
         add_number(&table, lag_of(row));
+        add_number(&table, row->lag_seconds);
         output_table_add(&table, "%s", row->member == NULL ? "-" : row->member);
     }
     output_table_print(&table);
@@ -270,9 +308,10 @@ static void describe_as_json(const struct moonmq_group *group, const struct rows
         const struct row *row = &rows->items[i];
         json_array_append_new(
             partitions,
-            json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "topic", row->topic, "partition",
+            json_pack("{s:s, s:i, s:o, s:o, s:o, s:o, s:o}", "topic", row->topic, "partition",
                       (int)row->partition, "committed", number_value(row->committed), "end",
-                      number_value(row->end), "lag", number_value(lag_of(row)), "member",
+                      number_value(row->end), "lag", number_value(lag_of(row)), "lag_seconds",
+                      number_value(row->lag_seconds), "member",
                       row->member == NULL ? json_null() : output_name(row->member)));
     }
     output_json(json_pack("{s:o, s:s, s:o, s:o}", "group", output_name(group->group), "state",
@@ -284,17 +323,18 @@ static int group_describe(int argc, char **argv)
     struct group_arguments arguments = {.wants_group = true};
     struct moonmq_error error;
     struct moonmq_group *group = NULL;
-    struct moonmq_client *client =
-        start("NAME",
-              "Print a group's members, and for each partition what is committed, where it ends, "
-              "and how far behind the group is.\v"
-              "  moonmq group describe billing",
-              argc, argv, &arguments);
+    struct moonmq_client *client = start(
+        "NAME",
+        "Print a group's members, and for each partition what is committed, where it ends, "
+        "and how far behind the group is: in records, and the age of the first one not read.\v"
+        "  moonmq group describe billing",
+        argc, argv, &arguments);
     if (client == NULL) return CLI_FAILED;
     int code = moonmq_describe_group(client, arguments.group, &group, &error);
     struct rows rows = {0};
     if (code == MOONMQ_OK) rows = rows_of(group);
     if (code == MOONMQ_OK && rows.items != NULL) code = find_ends(client, &rows, &error);
+    if (code == MOONMQ_OK) find_ages(client, &rows);
     moonmq_client_free(client);
     if (code != MOONMQ_OK) {
         cli_fail(&error, arguments.group);

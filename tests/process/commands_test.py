@@ -11,7 +11,7 @@ import pytest
 import clients
 import kafka_wire
 import native
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from group import PORT_SOURCE, moonmq_binary, wait_for
 
 
@@ -177,6 +177,17 @@ def places(run):
 
 def test_partitions_without_a_commit_lag_by_all_they_have(run, committed):
     assert places(run) == {0: (4, 6), 1: (None, 3)}
+
+
+def test_a_lag_is_told_in_seconds_too(run, single, committed):
+    old = Producer({"bootstrap.servers": single.bootstrap})
+    old.produce("t", b"old", partition=1, timestamp=int(time.time() * 1000) - 7_200_000)
+    assert old.flush(30) == 0
+    assert reset(run, "--topic", "t:0", "--to", "latest") == {0: (4, 10)}
+    assert reset(run, "--topic", "t:1", "--to", "3") == {1: (None, 3)}
+    described = json.loads(run("group", "describe", "g", "--format", "json").stdout)["partitions"]
+    assert described[0]["lag_seconds"] is None and 7200 <= described[1]["lag_seconds"] < 7300
+    assert "lag seconds" in run("group", "describe", "g").stdout
 
 
 def test_a_group_is_put_where_it_is_told(run, committed):
