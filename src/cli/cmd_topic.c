@@ -134,7 +134,7 @@ static int topic_create(int argc, char **argv)
     struct moonmq_error error;
     struct moonmq_client *client =
         start(options, "NAME",
-              "Create a topic. It is there on a majority of the brokers when this returns.\v"
+              "Create a topic. It is there on every replica in sync when this returns.\v"
               "  moonmq topic create orders --partitions 6 --config retention.ms=604800000",
               argc, argv, &arguments);
     if (client == NULL) return CLI_FAILED;
