@@ -64,14 +64,16 @@ static void add_lag(struct output_table *table, const json_t *follower)
         output_table_add(table, "-");
         return;
     }
+    json_int_t contact_ms = integer_of(follower, "last_contact_ms");
+    if (contact_ms < 0) { /* how far it is nobody knows */
+        output_table_add(table, "-");
+        output_table_add(table, "-");
+        output_table_add(table, "never");
+        return;
+    }
     output_table_add(table, "%lld", (long long)integer_of(follower, "lag_records"));
     output_table_add(table, "%lld", (long long)integer_of(follower, "lag_bytes"));
-    json_int_t contact_ms = integer_of(follower, "last_contact_ms");
-    if (contact_ms < 0) {
-        output_table_add(table, "never");
-    } else {
-        output_table_add(table, "%lld ms ago", (long long)contact_ms);
-    }
+    output_table_add(table, "%lld ms ago", (long long)contact_ms);
 }
 
 static const char *role_of(const json_t *status)
@@ -189,6 +191,12 @@ static void print_refusals(const struct group_status *group)
         {
             const char *refusal = json_string_value(json_object_get(follower, "refusal"));
             if (refusal != NULL) output_line("refused: %s", refusal);
+        }
+        json_array_foreach(json_object_get(group->replicas[i].status, "followers"), index, follower)
+        {
+            const char *refusal = json_string_value(json_object_get(follower, "refused"));
+            if (refusal == NULL) continue;
+            output_line("replica %lld refused: %s", (long long)integer_of(follower, "id"), refusal);
         }
     }
 }

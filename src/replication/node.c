@@ -427,6 +427,7 @@ uint32_t node_followers(const struct node *node, struct node_follower_facts out[
             .lag_bytes = facts.lag_bytes,
             .last_contact_us_ago = facts.last_contact_us,
             .durable_lag_us = facts.durable_lag_us,
+            .refusal = node->peers[i].refusal[0] == '\0' ? NULL : node->peers[i].refusal,
         };
     }
     return count;

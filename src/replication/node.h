@@ -101,6 +101,7 @@ struct node_follower_facts {
     int32_t id;
     bool in_isr, learner, connected;
     int64_t lag_records, lag_bytes, last_contact_us_ago, durable_lag_us;
+    const char *refusal; /* why it answers nothing else; NULL: it does not refuse */
 };
 /* Static mode: per configured follower; false at the end. */
 struct static_follower_facts;

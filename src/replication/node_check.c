@@ -65,3 +65,55 @@ void node_check_id(struct node *node, const struct raft_id *id, enum node_id_use
         node_raise_alarm(node, ALARM_MEMBERS_DIFFER, refusal->detail);
     }
 }
+
+static const struct group_member *own_member(const struct node *node, int32_t id)
+{
+    int index = node_member_index(node, id);
+    return index < 0 ? NULL : &node->view.members[index];
+}
+
+/* The ids are equal, or nobody would get this far. Not refused: copies are safe, but clients are
+ * sent to another place by each leader. Said when it is found, not with each hello. */
+void node_compare_addresses(struct node *node, struct peer *peer, const struct wire_hello *hello)
+{
+    bool differ = false;
+    for (uint32_t i = 0; i < hello->member_count; i++) {
+        const struct group_member *theirs = &hello->members[i];
+        const struct group_member *mine = own_member(node, theirs->id);
+        char text[ALARM_TEXT_BYTES];
+        if (mine == NULL || mine->client_host[0] == '\0' || theirs->client_host[0] == '\0')
+            continue;
+        if (strcmp(mine->client_host, theirs->client_host) == 0 &&
+            mine->client_port == theirs->client_port) {
+            continue;
+        }
+        differ = true;
+        if (peer->addresses_differ) continue;
+        snprintf(text, sizeof(text),
+                 "ClientAddress of replica %d is %.50s:%d to replica %d and %.50s:%d to replica "
+                 "%d: give all the same",
+                 theirs->id, theirs->client_host, theirs->client_port, hello->id.from,
+                 mine->client_host, mine->client_port, node->view.self_id);
+        node_raise_alarm(node, ALARM_MEMBERS_DIFFER, text);
+    }
+    peer->addresses_differ = differ;
+}
+
+bool node_founding_conflict(const struct node *node, char *text, size_t text_bytes)
+{
+    size_t at = 0;
+    int holders = 0;
+    char ids[64] = "";
+    for (uint32_t i = 0; i < node->member_count; i++) {
+        bool holds = i == node->self ? node->told_holds : node->peers[i].holds_records;
+        if (!holds) continue;
+        holders++;
+        at += (size_t)snprintf(ids + at, sizeof(ids) - at, " %d", node->member_ids[i]);
+    }
+    if (holders < 2) return false;
+    snprintf(text, text_bytes,
+             "the group cannot be founded: %s replicas hold records (%s): move the DataDir of %s "
+             "away",
+             holders == 2 ? "two" : "several", ids + 1, holders == 2 ? "one" : "all but one");
+    return true;
+}

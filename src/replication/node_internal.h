@@ -59,7 +59,11 @@ struct peer {
     bool refused;                   /* our last connect to it was */
     struct uuid incarnation, group; /* last heard; none: never */
     bool heard;
-    bool settings_warned;
+    bool settings_warned, addresses_differ;
+    bool holds_records;   /* said its last hello, before the group is founded */
+    int64_t unreached_us; /* since when our control connection has not been greeted */
+    bool unreached_warned;
+    char refusal[64];           /* why its last answer refused us; "": it did not */
     uint64_t append_connection; /* on which it sends appends; 0: none */
     int64_t incarnation_proposed_us;
     /* Its wall clock less our monotonic one when it last answered, and when that was. */
@@ -261,6 +265,10 @@ struct node_refusal {
 enum node_id_use { NODE_ID_HELLO, NODE_ID_VOTE, NODE_ID_APPEND, NODE_ID_OTHER };
 void node_check_id(struct node *node, const struct raft_id *id, enum node_id_use use,
                    struct node_refusal *refusal);
+/* Warns of clients' addresses that differ; refuses nothing. */
+void node_compare_addresses(struct node *node, struct peer *peer, const struct wire_hello *hello);
+/* Unfounded, with records in more than one replica: `text` says which, and the mend. */
+bool node_founding_conflict(const struct node *node, char *text, size_t text_bytes);
 /* node_roles.c */
 void node_became_leader(struct node *node, bool caretaker);
 void node_claim_committed(struct node *node, int32_t epoch);

@@ -19,6 +19,7 @@
 #define QUICK_RETRIES_MAX 8
 #define QUICK_RETRY_US    500     /* longer with each */
 #define HELLO_EVERY_US    1000000 /* an idle control connection proves itself */
+#define UNREACHED_US      5000000 /* of a peer that reaches us, until it is said */
 
 static const char *const raft_paths[] = {
     [RAFT_MESSAGE_VOTE] = "/replication/raft/vote",
@@ -102,6 +103,16 @@ static void event_hello(struct node *node, const struct wire_hello *hello)
     (void)node_step(node, &event, NULL, NULL);
 }
 
+/* Two that hold records found nothing: which of them is right nobody but the operator knows. */
+static void note_records(struct node *node, struct peer *peer, const struct wire_hello *hello)
+{
+    char text[ALARM_TEXT_BYTES];
+    bool before = peer->holds_records;
+    peer->holds_records = hello->fresh && hello->holds_records;
+    if (before || !peer->holds_records || !uuid_is_none(&node->identity.group)) return;
+    if (node_founding_conflict(node, text, sizeof(text))) log_error("founding error=\"%s\"", text);
+}
+
 void node_learn_hello(struct node *node, struct peer *peer, const struct wire_hello *hello)
 {
     const struct replication_config *config = &node->options.config;
@@ -118,6 +129,8 @@ void node_learn_hello(struct node *node, struct peer *peer, const struct wire_he
                  hello->id.from, (long long)hello->min_insync,
                  (long long)hello->election_timeout_ms, (long long)hello->election_timeout_ms_max);
     }
+    node_compare_addresses(node, peer, hello);
+    note_records(node, peer, hello);
     event_hello(node, hello);
 }
 
@@ -184,7 +197,9 @@ static void refused_call(struct node_link *link, const struct rpc_answer *answer
         log_warn("refused replica=%d error=%s detail=\"%s\"", node->member_ids[link->peer->index],
                  refusal.error, refusal.detail);
         node_alarm_by_name(node, refusal.error, refusal.detail);
+        snprintf(link->peer->refusal, sizeof(link->peer->refusal), "%.63s", refusal.error);
     } else if (answer->status == 401) {
+        snprintf(link->peer->refusal, sizeof(link->peer->refusal), "unauthorized, Token differs");
         log_warn("unauthorized replica=%d mend=\"the same Replication.Token on all replicas\"",
                  node->member_ids[link->peer->index]);
     }
@@ -313,6 +328,9 @@ static void hello_answered(void *context, const struct rpc_answer *answer)
     if (!link->greeted) {
         link->greeted = true;
         link->quick_retries = 0;
+        link->peer->refusal[0] = '\0';
+        link->peer->unreached_us = 0;
+        link->peer->unreached_warned = false;
         node_contact_changed(node, link->peer);
         event_link(node, link->peer, raft_link_of(link), RAFT_LINK_OPEN);
     }
@@ -385,6 +403,7 @@ static void link_closed(void *context, struct rpc_link *rpc, enum status why)
     fail_call(node, &link->waiting);
     if (link->link == NULL) return; /* failing the calls closed it for good */
     bool refused = why == STATUS_REFUSED;
+    if (!was_connected) link->peer->refusal[0] = '\0'; /* it is gone: that is the reason now */
     if (link->kind == NODE_LINK_CONTROL) {
         link->peer->refused = refused;
         if (node->leader != NULL) leader_refused(node->leader, link->peer->index, refused);
@@ -475,8 +494,22 @@ static void ask_who(struct node_link *link)
     go_on(link);
 }
 
+/* It finds us, and we do not find it: most likely its Address is wrong here. */
+static void warn_if_unreached(struct node *node, struct peer *peer)
+{
+    if (peer->control.greeted || peer->unreached_warned || peer->refusal[0] != '\0') return;
+    int64_t now_us = node_now(node);
+    if (peer->unreached_us == 0) peer->unreached_us = now_us;
+    if (now_us - peer->unreached_us < UNREACHED_US) return;
+    peer->unreached_warned = true;
+    log_warn("unreached replica=%d address=%s mend=\"it reaches this replica, but not the other "
+             "way: look at its Address in Peers, and at the firewall\"",
+             node->member_ids[peer->index], peer->config->address);
+}
+
 void node_heard_hello(struct node *node, struct peer *peer, const struct wire_hello *hello)
 {
+    warn_if_unreached(node, peer);
     if (peer->heard && !uuid_equal(&peer->incarnation, &hello->id.incarnation)) {
         ask_who(&peer->control);
     } else {

@@ -39,6 +39,9 @@ static json_t *followers_json(const struct node *node)
                 "last_contact_ms",
                 (json_int_t)(each->last_contact_us_ago < 0 ? -1 : each->last_contact_us_ago / 1000),
                 "durable_lag_ms", (json_int_t)(each->durable_lag_us / 1000)));
+        if (each->refusal != NULL) {
+            json_object_set_new(json_array_get(list, i), "refused", json_string(each->refusal));
+        }
     }
     return list;
 }
@@ -119,6 +122,7 @@ void node_put_status(struct node *node, json_t *state_hash, struct buffer *out)
 static void name_missing(const struct node *node, char *reason, size_t reason_bytes)
 {
     struct raft_ids missing;
+    if (node_founding_conflict(node, reason, reason_bytes)) return;
     raft_missing_for_founding(node->raft, &missing);
     size_t at = (size_t)snprintf(reason, reason_bytes,
                                  "the group is not founded yet: the first start needs all "

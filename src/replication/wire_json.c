@@ -75,6 +75,26 @@ void wire_put_hello(struct buffer *out, const struct wire_hello *hello)
     finish(out, root);
 }
 
+/* What cannot be read is none: it is compared and told, nothing depends on it. */
+static void get_client_address(const json_t *object, struct group_member *member)
+{
+    const char *text = json_string_value(json_object_get(object, "client_address"));
+    const char *colon = text == NULL ? NULL : strrchr(text, ':');
+    member->client_host[0] = '\0';
+    member->client_port = 0;
+    if (colon == NULL || colon == text) return;
+    size_t bytes = (size_t)(colon - text);
+    char *end;
+    long port = strtol(colon + 1, &end, 10);
+    if (bytes >= sizeof(member->client_host) || *end != '\0' || port < 1 || port > 65535) return;
+    for (size_t i = 0; i < bytes; i++) {
+        if (text[i] <= ' ' || text[i] > '~') return; /* it goes into log lines */
+    }
+    memcpy(member->client_host, text, bytes);
+    member->client_host[bytes] = '\0';
+    member->client_port = (int)port;
+}
+
 static enum status get_hello_members(const json_t *root, struct wire_hello *hello,
                                      struct error *error)
 {
@@ -95,8 +115,7 @@ static enum status get_hello_members(const json_t *root, struct wire_hello *hell
             return error_set(error, STATUS_INVALID, "\"members\": ids must ascend");
         }
         member->id = (int32_t)id;
-        member->client_host[0] = '\0';
-        member->client_port = 0;
+        get_client_address(json_array_get(members, i), member);
     }
     return STATUS_OK;
 }

@@ -95,10 +95,47 @@ def test_two_with_records_found_nothing_and_are_named(new_group):
     for broker in group.brokers:
         broker.start().wait_alive()
     first = group.brokers[0]
-    wait_for(lambda: first.http("/readyz").status == 503 and " 3" in first.http("/readyz").body.decode() or None,
-             lambda: f"readyz names replica 3: {first.http('/readyz').body}")
+    for broker in group.brokers:
+        wait_for(lambda: "two replicas hold records (1 3): move the DataDir of one away"
+                 in broker.http("/readyz").body.decode() or None,
+                 lambda: f"readyz names replicas 1 and 3: {broker.http('/readyz').body}")
+    assert first.http("/readyz").status == 503
+    assert "two replicas hold records (1 3)" in first.log_tail(200)
     wait_for(lambda: any(b.status() for b in group.brokers), "status answers")
     assert group.leader_now() is None
+
+
+def start_with(group, broker, change):
+    """Starts it anew with its Replication block changed."""
+    config = group.config_of(broker)
+    change(config["Server"]["Replication"])
+    broker.write_config(config)
+    broker.start()
+
+
+def test_another_client_address_of_a_peer_raises_an_alarm_and_refuses_nothing(group3):
+    last = group3.brokers[2]
+    assert last.terminate() == 0
+    start_with(group3, last, lambda block: block["Peers"][0].update(ClientAddress="127.0.0.1:1"))
+    group3.wait_all_in_sync()
+    leader = group3.wait_leader(among=group3.brokers[:2])
+    wait_for(lambda: any("members_differ: ClientAddress of replica 1 is 127.0.0.1:1 to replica 3" in alarm
+                         for alarm in leader.sure_status()["alarms"]) or None,
+             lambda: f"the alarm comes: {leader.sure_status()['alarms']}")
+    assert "alarm kind=members_differ" in leader.log_path.read_text()
+
+
+def test_another_token_is_named_in_the_status(new_group, run_moonmq):
+    group = new_group(3, token="the-same").start()
+    last = group.brokers[2]
+    assert last.terminate() == 0
+    group.wait_leader(among=group.brokers[:2])
+    start_with(group, last, lambda block: block.update(Token="another"))
+
+    def shown():
+        return run_moonmq("status", "--bootstrap", group.bootstrap, check=False).stdout
+
+    wait_for(lambda: "replica 3 refused: unauthorized, Token differs" in shown() or None, shown)
 
 
 @pytest.mark.parametrize("listed", [(1, 2), (1, 2, 3, 4)], ids=str)

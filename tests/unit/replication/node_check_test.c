@@ -208,6 +208,50 @@ static void an_incarnation_that_is_not_recorded_is_not_refused(void **state)
     node_forget(node);
 }
 
+static void place(struct group_member *member, int32_t id, const char *host, int port)
+{
+    *member = (struct group_member){.id = id, .client_port = port};
+    snprintf(member->client_host, sizeof(member->client_host), "%s", host);
+}
+
+static void client_addresses_that_differ_raise_an_alarm_once(void **state)
+{
+    struct node *node = node_of_group(true);
+    (void)state;
+    struct wire_hello hello = {.id = id_from_two(node, true), .member_count = 3};
+    for (int i = 0; i < 3; i++) {
+        place(&node->view.members[i], i + 1, "h", 9000 + i);
+        place(&hello.members[i], i + 1, "h", 9000 + i);
+    }
+    node_compare_addresses(node, &node->peers[1], &hello);
+    assert_int_equal(node->alarms.counts[ALARM_MEMBERS_DIFFER], 0);
+    place(&hello.members[2], 3, "h", 9999);
+    for (int i = 0; i < 3; i++)
+        node_compare_addresses(node, &node->peers[1], &hello);
+    assert_int_equal(node->alarms.counts[ALARM_MEMBERS_DIFFER], 1);
+    assert_string_equal(node->alarms.entries[0].text,
+                        "ClientAddress of replica 3 is h:9999 to replica 2 and h:9002 to replica "
+                        "1: give all the same");
+    place(&hello.members[2], 3, "", 0); /* one that says none differs from nothing */
+    node_compare_addresses(node, &node->peers[1], &hello);
+    assert_false(node->peers[1].addresses_differ);
+    node_forget(node);
+}
+
+static void two_that_hold_records_are_named_with_the_mend(void **state)
+{
+    struct node *node = node_of_group(false);
+    char text[200];
+    (void)state;
+    node->peers[2].holds_records = true;
+    assert_false(node_founding_conflict(node, text, sizeof(text)));
+    node->told_holds = true;
+    assert_true(node_founding_conflict(node, text, sizeof(text)));
+    assert_string_equal(text, "the group cannot be founded: two replicas hold records (1 3): move "
+                              "the DataDir of one away");
+    node_forget(node);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_member_of_the_group_passes),
     cmocka_unit_test(another_wire_version_is_the_first_thing_refused),
@@ -219,6 +263,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(unbound_there_it_may_greet_and_stand),
     cmocka_unit_test(another_member_list_is_refused),
     cmocka_unit_test(an_incarnation_that_is_not_recorded_is_not_refused),
+    cmocka_unit_test(client_addresses_that_differ_raise_an_alarm_once),
+    cmocka_unit_test(two_that_hold_records_are_named_with_the_mend),
 };
 
 int main(void)

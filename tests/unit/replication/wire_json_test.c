@@ -46,6 +46,9 @@ static void a_hello_is_read_as_the_spec_writes_it(void **state)
     assert_int_equal(hello.wire_max, 2);
     assert_int_equal(hello.member_count, 3);
     assert_int_equal(hello.members[2].id, 9);
+    assert_string_equal(hello.members[2].client_host, "c");
+    assert_int_equal(hello.members[2].client_port, 9092);
+    assert_string_equal(hello.members[1].client_host, "");
     assert_int_equal(hello.min_insync, 2);
     assert_int_equal(hello.election_timeout_ms, 1000);
     assert_int_equal(hello.election_timeout_ms_max, 2000);
@@ -83,6 +86,8 @@ static void a_hello_comes_back_as_it_went(void **state)
     assert_int_equal(read.leader, 2);
     assert_int_equal(read.epoch, -1);
     assert_int_equal(read.member_count, 2);
+    assert_string_equal(read.members[0].client_host, "h");
+    assert_int_equal(read.members[0].client_port, 9);
     assert_true(read.holds_records && !read.fresh);
     assert_true(uuid_equal(&read.id.incarnation, &hello.id.incarnation));
     buffer_deinit(&body);
