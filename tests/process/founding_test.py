@@ -396,3 +396,26 @@ def test_rot_found_at_start_and_by_a_reader_is_one_alarm(new_group):
         for _ in range(3):
             connection.ask(kafka_wire.FETCH, 4, kafka_wire.fetch_body("t", 0, 0))
     assert broker.metrics()[name] == 1
+
+
+def test_copies_of_all_that_were_made_while_all_were_stopped_bring_the_group_back(group3, tmp_path):
+    """The page on operations: a backup of everything, and how it is put back."""
+    values = write_some(group3)
+    group3.wait_all_in_sync()
+    for broker in group3.brokers:
+        broker.terminate()
+        shutil.copytree(broker.data_dir, tmp_path / f"backup-{broker.id}", symlinks=True)
+    group3.start()
+    group3.wait_all_in_sync()
+    write_some(group3, topic="later")
+    clients.produce(group3.bootstrap, "t", [b"later"], partition=0)
+    for broker in group3.brokers:
+        broker.kill()
+        shutil.rmtree(broker.data_dir)
+        shutil.copytree(tmp_path / f"backup-{broker.id}", broker.data_dir, symlinks=True)
+    group3.start()
+    group3.wait_all_in_sync()
+    assert set(read_all(group3.bootstrap, "t", 2).values()) == values
+    clients.produce(group3.bootstrap, "t", [b"after"], partition=0)
+    final = assert_all_there(group3, values | {b"after"})
+    assert_copies_equal(group3, final)
