@@ -103,6 +103,7 @@ static bool put_slot(struct follow_partition *of, bool is_fetch, struct buffer *
             entry.flags |= WIRE_DEFINE;
             entry.flags &= (uint8_t)~WIRE_REWOUND; /* a new slot has nothing to go back from */
             of->rewound = false;
+            of->answers_from = follow->seq;
             follow->fetch_defines = true;
             entry.uid = *topic_uid(partition_topic(of->partition));
             entry.partition = (uint32_t)partition_index(of->partition);
@@ -115,6 +116,7 @@ static bool put_slot(struct follow_partition *of, bool is_fetch, struct buffer *
         note_told(of, &entry);
         if (entry.flags & WIRE_REWOUND) {
             of->rewound_seq = follow->seq;
+            if (is_fetch) of->answers_from = follow->seq;
             *(is_fetch ? &follow->fetch_rewinds : &follow->progress_rewinds) = true;
         }
     }
@@ -180,6 +182,8 @@ static void note_heard(struct follow *follow, uint64_t seq, bool rewinds, bool d
         if (rewinds && of->rewound && of->rewound_seq == seq) {
             of->rewound = false;
             of->told_flags &= (uint8_t)~WIRE_REWOUND;
+            /* Heard from a progress: the fetch that is in flight may have been answered before. */
+            if (of->answers_from == UINT64_MAX) of->answers_from = follow->seq + 1;
         }
         if (defines) of->defined = of->define_sent;
     }
@@ -361,6 +365,11 @@ static void apply_entry(struct follow *follow, const struct wire_answer_entry *e
     struct follow_partition *of = follow->slots[entry->slot];
     if (of->partition == NULL || of->rewinding || of->conflict || of->uncut) return;
     if (of->failed || partition_log_failed(partition_log_of(of->partition))) return;
+    if (follow->fetch_seq < of->answers_from) {
+        of->must_tell = true; /* from where it is now */
+        follow_mark_changed(follow, of);
+        return;
+    }
     switch (entry->kind) {
     case WIRE_DATA: apply_data(follow, of, entry, data); break;
     case WIRE_RESET: apply_restart(follow, of, entry, entry->offset, 0); break;

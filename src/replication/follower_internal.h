@@ -18,7 +18,11 @@ struct follow_partition {
     bool rewinding;       /* a cut or reset runs: nothing is applied or told */
     bool rewound;         /* must be told with REWOUND until an answer says that it was heard */
     uint64_t rewound_seq; /* of the last request that said so */
-    bool asked;           /* in the epochs request in flight */
+    /* Answers to fetches before this one may be meant for the log as it was before the rewind: in a
+     * compacted log, where gaps are allowed, nothing else would tell them. UINT64_MAX: not known.
+     */
+    uint64_t answers_from;
+    bool asked; /* in the epochs request in flight */
     bool conflict, failed;
     bool uncut; /* damaged, and not cut below its high watermark */
     uint8_t reason;

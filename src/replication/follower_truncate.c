@@ -34,6 +34,7 @@ static void rewind_ended(struct follow_partition *of, enum status status, const 
             of->failed = false; /* whatever it was, it went with what was cut */
         }
         of->rewound = true;
+        of->answers_from = UINT64_MAX;
         of->must_tell = true;
         /* Before all rounds are done, what is left may end where the leader's epoch begins and
          * still be another log: the next question would be about the leader's own epoch, and find

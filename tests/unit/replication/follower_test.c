@@ -316,6 +316,41 @@ static void script_send_nothing(struct script *script, struct scripted_link *lin
     script_reply(script, link, &(struct reply){.session = script->session});
 }
 
+/* The leader hears of a rewind, and has nothing to say in answer to the fetch sent before. */
+static void script_hear_rewind(struct script *script)
+{
+    script_send_nothing(script, script_progress(script));
+    script_send_nothing(script, script_fetch(script));
+}
+
+/* In a compacted log there is no other sign: behind an end that has moved, a gap is allowed. */
+static void an_answer_meant_for_the_log_before_its_rewind_is_not_taken(void **state)
+{
+    struct script *script = script_following();
+    struct partition *orders = script_orders(script);
+    struct reply heard = {0};
+    (void)state;
+    script_send_batch(script, 0, 2, EPOCH, 0);
+    script_send_batch(script, 2, 3, EPOCH, 0);
+    while (script_progress(script)->answered != NULL)
+        script_reply(script, script_progress(script), &heard);
+    script_send_entry(script, &(struct wire_answer_entry){
+                                  .slot = 0, .kind = WIRE_DIVERGED, .offset = 2, .epoch = EPOCH});
+    assert_int_equal(partition_log_end(orders), 2);
+    struct told told = script_told(script_progress(script));
+    assert_int_equal(told.entries[0].flags, WIRE_REWOUND);
+    /* From a leader that has not heard of it, as far as is known. */
+    script_send_batch(script, 2, 3, EPOCH, 5);
+    assert_int_equal(partition_log_end(orders), 2);
+    told = script_told(script_fetch(script));
+    assert_int_equal(told.header.entry_count, 1); /* said once more, and asked again */
+    assert_int_equal(told.entries[0].flags, WIRE_REWOUND);
+    assert_int_equal(told.entries[0].fetch_offset, 2);
+    script_send_batch(script, 2, 3, EPOCH, 5);
+    assert_int_equal(partition_log_end(orders), 5);
+    script_free(script);
+}
+
 static void a_log_start_inside_a_batch_is_reached_with_the_whole_batch(void **state)
 {
     struct script *script = script_following();
@@ -329,7 +364,7 @@ static void a_log_start_inside_a_batch_is_reached_with_the_whole_batch(void **st
                                             .log_start = 54};
     script_send_entry(script, &reset);
     assert_int_equal(script_told(script_progress(script)).entries[0].fetch_offset, 54);
-    script_send_nothing(script, script_progress(script));
+    script_hear_rewind(script);
     /* Records 50 to 57: the log begins anew at 50, and the leader is asked from 54 on, as before.
      */
     script_send_batch(script, 50, 8, EPOCH, 58);
@@ -341,6 +376,7 @@ static void a_log_start_inside_a_batch_is_reached_with_the_whole_batch(void **st
     assert_int_equal(told.entries[0].fetch_offset, 54);
     assert_int_equal(told.entries[0].durable_offset, 54);
     assert_int_equal(told.entries[0].last_epoch, EPOCH);
+    script_hear_rewind(script);
     /* The leader's log start may move on meanwhile, within the batch or not. */
     script_send_entry(script, &(struct wire_answer_entry){.slot = 0,
                                                           .kind = WIRE_RESET,
@@ -349,8 +385,10 @@ static void a_log_start_inside_a_batch_is_reached_with_the_whole_batch(void **st
                                                           .high_watermark = 58,
                                                           .log_start = 56});
     assert_int_equal(partition_log_end(orders), 56);
+    script_hear_rewind(script);
     script_send_batch(script, 50, 8, EPOCH, 58);
     assert_int_equal(partition_log_end(orders), 50);
+    script_hear_rewind(script);
     struct shared_bytes *batch = script_batch(script, 50, 8, EPOCH);
     struct reply reply = {.session = script->session,
                           .entry_count = 1,
@@ -433,7 +471,7 @@ static void who_has_missed_what_was_dropped_copies_the_log_anew(void **state)
     assert_int_equal(told.entries[0].flags, WIRE_REWOUND | WIRE_DROPPED);
     assert_int_equal(told.entries[0].fetch_offset, 0);
     assert_int_equal(told.entries[0].dropped_to, 9);
-    script_send_nothing(script, script_progress(script));
+    script_hear_rewind(script);
     script_send_batch(script, 0, 8, EPOCH, 20);
     told = script_told(script_fetch(script));
     assert_int_equal(told.entries[0].flags, WIRE_DROPPED);
@@ -668,6 +706,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_damaged_copy_that_may_not_be_cut_comes_anew_and_its_files_are_kept),
     cmocka_unit_test(a_divergence_met_later_is_cut_and_told_until_heard),
     cmocka_unit_test(a_reset_restarts_at_the_leaders_log_start),
+    cmocka_unit_test(an_answer_meant_for_the_log_before_its_rewind_is_not_taken),
     cmocka_unit_test(a_log_start_inside_a_batch_is_reached_with_the_whole_batch),
     cmocka_unit_test(only_an_empty_log_takes_a_batch_that_begins_before_its_end),
     cmocka_unit_test(a_reset_that_is_not_due_is_refused),
