@@ -125,6 +125,15 @@ def test_another_client_address_of_a_peer_raises_an_alarm_and_refuses_nothing(gr
     assert "alarm kind=members_differ" in leader.log_path.read_text()
 
 
+def test_a_peer_that_is_not_found_at_its_address_is_named_in_the_log(group3):
+    last = group3.brokers[2]
+    assert last.terminate() == 0
+    group3.wait_leader(among=group3.brokers[:2])
+    start_with(group3, last, lambda block: block["Peers"][0].update(Address="127.0.0.1:1"))
+    wait_for(lambda: last.log_contains("unreached replica=1 address=127.0.0.1:1") or None,
+             lambda: f"the log names replica 1: {last.log_tail(20)}")
+
+
 def test_another_token_is_named_in_the_status(new_group, run_moonmq):
     group = new_group(3, token="the-same").start()
     last = group.brokers[2]
