@@ -383,6 +383,6 @@ def test_two_that_hold_records_found_no_group(static_group):
     group.write_configs()
     for broker in group.brokers:
         broker.start().wait_alive()
-    reason = wait_for(lambda: (lambda a: "not founded" in a and a)(group.leader.http("/readyz").body.decode()),
+    reason = wait_for(lambda: (lambda a: "cannot be founded" in a and a)(group.leader.http("/readyz").body.decode()),
                       "readyz says why")
-    assert "2" in reason and "3" in reason
+    assert "hold records" in reason and "DataDir" in reason
