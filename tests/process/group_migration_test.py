@@ -171,14 +171,13 @@ def unread(judge, ends):
     return found
 
 
-# Once, of some ten runs, a committed offset went back with cooperative members: whose fault it is is not known yet.
-# Until it is, that roll runs when it is asked for (docs/testing.md).
-COOPERATIVE = pytest.param("cooperative", marks=pytest.mark.skipif(
-    "COOPERATIVE_ROLL" not in os.environ, reason="set COOPERATIVE_ROLL=1: an open fault is looked for with it"))
-
-
+# With kafka-clients 3.9.1 about one run of three ends with a committed offset that went back: a member of the new
+# protocol that is given partitions in two steps now and then begins the second ones at 0, though another client reads
+# the right committed offset from the broker meanwhile. 3.9.1 resets what came between its asking for offsets and its
+# resetting of positions, so far as we can tell; until it has been seen to pass with a newer one it runs when asked for.
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["eager", COOPERATIVE])
+@pytest.mark.skipif("GROUP_ROLL" not in os.environ, reason="set GROUP_ROLL=1 (docs/testing.md)")
+@pytest.mark.parametrize("kind", ["eager", "cooperative"])
 def test_members_are_restarted_with_the_other_protocol_one_by_one(new_group, tmp_path, kind):
     group = new_group(server=QUICK).start()
     clients.create_topic(group.bootstrap, TOPIC, PARTITIONS)
