@@ -95,3 +95,13 @@ void history_group_read(struct history_group *group, uint32_t partition, int64_t
                      partition, (long long)value, (long long)acknowledged,
                      (long long)group->partitions[partition].sent);
 }
+
+void history_group_offset_ended(struct history_group *group, const struct history_offset_call *call,
+                                bool done, bool refused)
+{
+    if (call->commit && done) history_group_committed(group, call->partition, call->value);
+    if (call->commit && refused) history_group_refused(group, call->partition, call->value);
+    if (!call->commit && done)
+        history_group_read(group, call->partition, call->value < 0 ? 0 : call->value,
+                           call->acknowledged);
+}

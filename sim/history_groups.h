@@ -54,5 +54,15 @@ void history_group_refused(struct history_group *group, uint32_t partition, int6
 /* The committed value was read; `acknowledged` was the last when the read was sent. */
 void history_group_read(struct history_group *group, uint32_t partition, int64_t value,
                         int64_t acknowledged);
+/* How a commit of `value`, or a read of what is committed, ended: carried out, certainly not
+ * carried out, or (neither) nobody knows. */
+struct history_offset_call {
+    bool commit;
+    uint32_t partition;
+    int64_t value;        /* the one to commit, or the one read; -1: none is committed */
+    int64_t acknowledged; /* of a read: the last when it was sent */
+};
+void history_group_offset_ended(struct history_group *group, const struct history_offset_call *call,
+                                bool done, bool refused);
 
 #endif

@@ -407,15 +407,14 @@ static void judge_offsets(struct walker_call *call, enum sim_call_end end)
 {
     struct sim_modern_grouper *grouper = call->walker->grouper;
     bool ok = end == SIM_CALL_ANSWERED && call->base.status == STATUS_OK;
-    if (call->act == WALKER_COMMIT && ok) {
+    bool commit = call->act == WALKER_COMMIT;
+    if (!commit && call->act != WALKER_READ) return;
+    if (commit && ok)
         history_shares_accepted(&grouper->shares, call->process, call->put_out, "a commit");
-        history_group_committed(&grouper->offsets, call->partition, call->value);
-    }
-    if (call->act == WALKER_COMMIT && end == SIM_CALL_REFUSED)
-        history_group_refused(&grouper->offsets, call->partition, call->value);
-    if (call->act == WALKER_READ && ok)
-        history_group_read(&grouper->offsets, call->partition, call->value < 0 ? 0 : call->value,
-                           call->acknowledged);
+    history_group_offset_ended(
+        &grouper->offsets,
+        &(struct history_offset_call){commit, call->partition, call->value, call->acknowledged}, ok,
+        end == SIM_CALL_REFUSED);
 }
 
 static void call_ended(struct sim_call *base, enum sim_call_end end)

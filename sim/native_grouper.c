@@ -450,15 +450,13 @@ static void judge_offsets(struct sharer_call *call, enum sim_call_end end)
 {
     struct history_group *history = &call->sharer->grouper->history;
     bool ok = end == SIM_CALL_ANSWERED && call->base.status == STATUS_OK;
-    if (call->act == SHARER_COMMIT && ok) {
-        history_group_accepted(history, call->generation, call->newest, "a commit");
-        history_group_committed(history, call->partition, call->value);
-    }
-    if (call->act == SHARER_COMMIT && end == SIM_CALL_REFUSED)
-        history_group_refused(history, call->partition, call->value);
-    if (call->act == SHARER_READ && ok)
-        history_group_read(history, call->partition, call->value < 0 ? 0 : call->value,
-                           call->acknowledged);
+    bool commit = call->act == SHARER_COMMIT;
+    if (!commit && call->act != SHARER_READ) return;
+    if (commit && ok) history_group_accepted(history, call->generation, call->newest, "a commit");
+    history_group_offset_ended(
+        history,
+        &(struct history_offset_call){commit, call->partition, call->value, call->acknowledged}, ok,
+        end == SIM_CALL_REFUSED);
 }
 
 /* What an answer, or none, says of the link and the membership. */
