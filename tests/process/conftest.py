@@ -14,6 +14,7 @@ import pytest
 import namespaces
 from group import Group, ROOT, moonmq_binary
 
+sys.path.insert(0, str(ROOT / "tests/peer"))  # apache_kafka
 KEEP = ROOT / "build/failed-process-tests"
 
 
