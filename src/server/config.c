@@ -58,6 +58,7 @@ static void set_defaults(struct server_config *config)
     config->kafka_producer_id_expiration_ms = 86400000;
     config->kafka_auto_create = config->kafka_delete_topics = true;
     config->kafka_group_delay_us = 3000000;
+    config->kafka_check_us = 30000000;
     config->kafka_group_size_max = CONSUMER_GROUP_MEMBERS_MAX;
     config->kafka_session_ms_min = 6000;
     config->kafka_session_ms_max = 1800000;

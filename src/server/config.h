@@ -43,6 +43,7 @@ struct server_config {
     int64_t kafka_producer_id_expiration_ms;
     bool kafka_auto_create, kafka_delete_topics;
     int64_t kafka_group_delay_us, kafka_group_size_max;
+    int64_t kafka_check_us; /* log.retention.check.interval.ms */
     int64_t kafka_session_ms_min, kafka_session_ms_max;
     int64_t kafka_consumer_heartbeat_ms, kafka_consumer_session_ms, kafka_consumer_size_max;
     int64_t kafka_offset_metadata_bytes_max, kafka_offsets_retention_minutes;

@@ -125,6 +125,7 @@ static const struct key keys[] = {
         INT64_C(1) << 50),
     INT("Server.Kafka.transactional.id.expiration.ms", kafka_transactional_id_expiration_ms, 1,
         INT64_C(1) << 50),
+    MS("Server.Kafka.log.retention.check.interval.ms", kafka_check_us, 100, 3600000),
     MS("Server.Kafka.group.initial.rebalance.delay.ms", kafka_group_delay_us, 0, 3600000),
     INT("Server.Kafka.group.min.session.timeout.ms", kafka_session_ms_min, 1, DAY * 1000),
     INT("Server.Kafka.group.max.session.timeout.ms", kafka_session_ms_max, 1, DAY * 1000),

@@ -126,6 +126,7 @@ static void fill_settings(const struct server_config *config, struct broker_sett
     settings->transaction_timeout_ms_max = (int32_t)config->kafka_transaction_timeout_ms_max;
     settings->transactional_id_expiration_ms = config->kafka_transactional_id_expiration_ms;
     settings->producer_id_expiration_ms = config->kafka_producer_id_expiration_ms;
+    settings->retention_check_us = config->kafka_check_us;
     settings->topics_max = (uint32_t)config->max_topics;
     settings->fetch_bytes_max = (uint32_t)config->kafka_fetch_bytes_max;
     settings->groups = (struct consumer_group_limits){

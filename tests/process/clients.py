@@ -3,7 +3,7 @@ import functools
 import subprocess
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from history import FAST
 
@@ -27,6 +27,14 @@ def create_topic(bootstrap, name, partitions=1, config=None):
     futures = client.create_topics(
         [NewTopic(name, partitions, config=config or {}, replication_factor=-1)], request_timeout=30)
     futures[name].result(60)
+
+
+def alter_topic(bootstrap, name, config):
+    """Sets all its keys: those that are not named go back to their defaults."""
+    client = admin(bootstrap)
+    futures = client.alter_configs([ConfigResource("topic", name, set_config=config)], request_timeout=30)
+    for future in futures.values():
+        future.result(60)
 
 
 def delete_topic(bootstrap, name):

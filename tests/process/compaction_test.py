@@ -13,7 +13,8 @@ from history import FAST
 
 KEYS = 20
 ROUNDS = 5
-# The slow tick comes every 30 s; a pass follows it.
+# Each broker looks for what is to be compacted so often; a pass follows it.
+LOOKS_OFTEN = {"Kafka": {"log.retention.check.interval.ms": 500}}
 PASS_PATIENCE_S = 120
 
 
@@ -53,7 +54,7 @@ def passes(broker):
 
 
 def test_every_replica_keeps_the_newest_value_of_each_key(new_group):
-    group = new_group().start()
+    group = new_group(server=LOOKS_OFTEN).start()
     group.wait_all_in_sync()
     clients.create_topic(group.bootstrap, "keyed", 1, {"cleanup.policy": "compact", "segment.ms": "1000",
                                                        "min.cleanable.dirty.ratio": "0.01"})
@@ -84,7 +85,7 @@ def delete_records(broker, topic, offset):
 
 
 def test_deleted_records_stay_deleted_after_a_failover(new_group):
-    group = new_group().start()
+    group = new_group(server=LOOKS_OFTEN).start()
     leader = group.wait_all_in_sync()
     clients.create_topic(group.bootstrap, "shrinking", 1)
     clients.produce(group.bootstrap, "shrinking", [b"%d" % i for i in range(10)])
@@ -98,7 +99,7 @@ def test_deleted_records_stay_deleted_after_a_failover(new_group):
 
 
 def test_deleted_records_stay_deleted_when_all_brokers_die_at_once(new_group):
-    group = new_group().start()
+    group = new_group(server=LOOKS_OFTEN).start()
     leader = group.wait_all_in_sync()
     clients.create_topic(group.bootstrap, "shrinking", 1)
     clients.produce(group.bootstrap, "shrinking", [b"%d" % i for i in range(10)])
@@ -115,7 +116,7 @@ def test_deleted_records_stay_deleted_when_all_brokers_die_at_once(new_group):
 
 
 def test_a_replica_that_comes_back_empty_catches_up_with_a_log_start_inside_a_batch(new_group):
-    group = new_group().start()
+    group = new_group().start()  # which takes 30 s to find that the batch is of long ago
     leader = group.wait_all_in_sync()
     clients.create_topic(group.bootstrap, "inside", 1)
     body = kafka_wire.produce_body("inside", 0, batches.encode_batch([b"%d" % i for i in range(10)]))
@@ -149,7 +150,7 @@ def dropped_to(broker, topic):
 
 
 def test_a_replica_that_was_away_for_longer_than_tombstones_are_kept_brings_no_deleted_key_back(new_group, run_moonmq):
-    group = new_group().start()
+    group = new_group(server=LOOKS_OFTEN).start()
     leader = group.wait_all_in_sync()
     clients.create_topic(group.bootstrap, "deleted", 1, {
         "cleanup.policy": "compact", "segment.ms": "1000", "delete.retention.ms": "1000",

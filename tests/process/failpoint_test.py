@@ -18,6 +18,8 @@ pytestmark = pytest.mark.skipif(not dev_binary().exists(), reason="needs build/d
 
 # So few Raft entries that who was away needs a snapshot.
 FEW_ENTRIES = {"MaxLogEntries": 4}
+# What is compacted is looked for often.
+LOOKS_OFTEN = {"Kafka": {"log.retention.check.interval.ms": 500}}
 
 
 def failpoint_names():
@@ -48,6 +50,7 @@ class Scene:
         self.topic, self.acknowledged = f"kept.{name}.{action}", {}
         clients.create_topic(group.bootstrap, self.topic, 1, {"segment.bytes": "1048576"})
         self.write(25)
+        self.keyed = f"keyed.{action}.{name}"
         self.victim = None
         self.mark = None  # where its log began with the failpoint
 
@@ -93,16 +96,18 @@ class Scene:
         self.group.wait_leader(among=others)
         self.write(5)
 
+    @staticmethod
+    def keyed_config(lag_ms):
+        return {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01",
+                "min.compaction.lag.ms": str(lag_ms)}
+
     def write_keyed(self):
-        """Segments of a compacted topic, for the victim's slow tick to find."""
-        topic = f"keyed.{self.action}.{self.name}"
-        clients.create_topic(self.group.bootstrap, topic, 1, {"cleanup.policy": "compact", "segment.ms": "1000",
-                                                              "min.cleanable.dirty.ratio": "0.01",
-                                                              "min.compaction.lag.ms": "30000"})
+        """Segments of a topic that is compacted when the victim has its failpoint."""
+        clients.create_topic(self.group.bootstrap, self.keyed, 1, self.keyed_config(1 << 40))
         producer = clients.Producer({"bootstrap.servers": self.group.bootstrap, "acks": "all", **clients.FAST})
         now_ms = int(time.time() * 1000)
         for step in range(4):
-            producer.produce(topic, b"%d" % step, b"key", partition=0, timestamp=now_ms - 20000 + step * 2000)
+            producer.produce(self.keyed, b"%d" % step, b"key", partition=0, timestamp=now_ms - 20000 + step * 2000)
             assert producer.flush(30) == 0
 
     def prepare(self):
@@ -129,6 +134,8 @@ class Scene:
         self.mark = self.victim.log_path.stat().st_size
         self.victim.start(environment={"MOONMQ_FAILPOINTS": setting})
         self.victim.ended_by_us = True  # it may die of the failpoint
+        if self.name.startswith("compaction."):
+            clients.alter_topic(self.group.bootstrap, self.keyed, self.keyed_config(0))
 
     def is_hit(self):
         if self.mark is None:
@@ -216,7 +223,7 @@ class Scene:
 @pytest.mark.parametrize("action", ["kill", "error"])
 @pytest.mark.parametrize("name", failpoint_names())
 def test_nothing_is_lost_at(standing_group, name, action):
-    group = standing_group(3, binary=dev_binary(), failover=FEW_ENTRIES)
+    group = standing_group(3, binary=dev_binary(), failover=FEW_ENTRIES, server=LOOKS_OFTEN)
     scene = Scene(group, name, action)
     scene.start(scene.prepare())
     scene.live()
