@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/samples.h"
 
@@ -22,12 +23,25 @@ int64_t bench_now_us(void);
 /* Creates the topic unless it is there. Prints why not. */
 int bench_prepare_topic(struct moonmq_client *client, const struct bench_arguments *arguments);
 
-int bench_produce(int argc, char **argv);
-int bench_consume(int argc, char **argv);
-int bench_failover(int argc, char **argv);
-enum bench_kind { BENCH_PRODUCE = 1, BENCH_CONSUME = 2, BENCH_FAILOVER = 4 };
-/* Parses into *arguments, with defaults; only what this benchmark takes. `doc` as for argp. */
-void bench_parse(struct bench_arguments *arguments, enum bench_kind kind, const char *doc, int argc,
+/* Parses into *arguments, with defaults. */
+void bench_parse(struct bench_arguments *arguments, const struct command *command, int argc,
                  char **argv);
+
+/* The options of several benchmarks. */
+enum bench_key { KEY_SIZE = 0x200, KEY_BATCH, KEY_WINDOW, KEY_RATE, KEY_SECONDS, KEY_TRANSFER };
+#define BENCH_OPTION_TOPIC                                                                         \
+    {                                                                                              \
+        "topic", 't', "TOPIC", 0, "Work on this topic (default bench); made if it is not there", 0 \
+    }
+#define BENCH_OPTION_PARTITIONS                                                           \
+    {                                                                                     \
+        "partitions", 'p', "N", 0, "Partitions of the topic if it is made (default 1)", 0 \
+    }
+#define BENCH_OPTION_SIZE                                                 \
+    {                                                                     \
+        "size", KEY_SIZE, "BYTES", 0, "Bytes of a value (default 100)", 0 \
+    }
+
+extern const struct command command_bench_failover;
 
 #endif

@@ -241,16 +241,10 @@ static void report(const struct bench_arguments *arguments, struct failover_benc
            (long long)bench->moved);
 }
 
-int bench_failover(int argc, char **argv)
+static int bench_failover(const struct command *command, int argc, char **argv)
 {
     struct bench_arguments arguments;
-    bench_parse(&arguments, BENCH_FAILOVER,
-                "Produce one record after the other while leaders come and go, print each gap "
-                "between acknowledgements, and read everything back.\n\nExit code 1 if an "
-                "acknowledged record is missing.\v"
-                "  moonmq bench failover --seconds 60          (and kill brokers meanwhile)\n"
-                "  moonmq bench failover --transfer-every 5",
-                argc, argv);
+    bench_parse(&arguments, command, argc, argv);
     struct moonmq_client *client = cli_connect(&arguments.common, true);
     if (client == NULL) return CLI_FAILED;
     struct failover_bench bench = {0};
@@ -279,3 +273,28 @@ int bench_failover(int argc, char **argv)
     free(value);
     return exit_code;
 }
+
+static const struct argp_option failover_options[] = {
+    BENCH_OPTION_TOPIC,
+    BENCH_OPTION_PARTITIONS,
+    BENCH_OPTION_SIZE,
+    {"rate", KEY_RATE, "N", 0, "Records a second (default 2000)", 0},
+    {"seconds", KEY_SECONDS, "N", 0, "How long (default 30)", 0},
+    {"transfer-every", KEY_TRANSFER, "SECONDS", 0,
+     "Hand leadership over this often (default: never)", 0},
+    {0},
+};
+const struct command command_bench_failover = {
+    .name = "failover",
+    .summary = "gaps that clients see when leadership changes",
+    .run = bench_failover,
+    .options = failover_options,
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about = "Produce one record after the other while leaders come and go, print each gap between "
+             "acknowledgements, and read everything back.\n\nExit code 1 if an acknowledged record "
+             "is missing.",
+    .examples = "moonmq bench failover --seconds 60          # and kill brokers meanwhile\n"
+                "moonmq bench failover --transfer-every 5\n",
+    .json = "{\"acknowledged\":60000,\"retries\":0,\"transfers\":6,\"gaps\":6,\"missing\":0,"
+            "\"out_of_order\":0,\"gap_ms\":" SAMPLES_JSON ",\"latency_ms\":" SAMPLES_JSON "}",
+};

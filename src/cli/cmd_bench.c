@@ -11,81 +11,35 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 
-enum bench_key { KEY_SIZE = 0x200, KEY_BATCH, KEY_WINDOW, KEY_RATE, KEY_SECONDS, KEY_TRANSFER };
-
 static error_t parse_argument(int key, char *argument, struct argp_state *state)
 {
     struct bench_arguments *arguments = state->input;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->common; return 0;
     case 't': arguments->topic = argument; return 0;
     case 'p':
-        arguments->partitions =
-            (uint32_t)cli_parse_number(state, "--partitions", argument, 1, 1024);
+        arguments->partitions = (uint32_t)cli_parse_number("--partitions", argument, 1, 1024);
         return 0;
-    case 'n':
-        arguments->records = cli_parse_number(state, "--records", argument, 1, INT64_MAX);
-        return 0;
+    case 'n': arguments->records = cli_parse_number("--records", argument, 1, INT64_MAX); return 0;
     case KEY_SIZE:
-        arguments->record_bytes = cli_parse_number(state, "--size", argument, 16, 65536);
+        arguments->record_bytes = cli_parse_number("--size", argument, 16, 65536);
         return 0;
-    case KEY_BATCH:
-        arguments->batch = cli_parse_number(state, "--batch", argument, 1, 10000);
-        return 0;
-    case KEY_WINDOW:
-        arguments->window = cli_parse_number(state, "--window", argument, 1, 1024);
-        return 0;
-    case KEY_RATE:
-        arguments->rate = cli_parse_number(state, "--rate", argument, 1, 1000000000);
-        return 0;
+    case KEY_BATCH: arguments->batch = cli_parse_number("--batch", argument, 1, 10000); return 0;
+    case KEY_WINDOW: arguments->window = cli_parse_number("--window", argument, 1, 1024); return 0;
+    case KEY_RATE: arguments->rate = cli_parse_number("--rate", argument, 1, 1000000000); return 0;
     case KEY_SECONDS:
-        arguments->seconds = cli_parse_number(state, "--seconds", argument, 1, 1000000);
+        arguments->seconds = cli_parse_number("--seconds", argument, 1, 1000000);
         return 0;
     case KEY_TRANSFER:
-        arguments->transfer_ms = cli_parse_seconds(state, "--transfer-every", argument);
+        arguments->transfer_ms = cli_parse_seconds("--transfer-every", argument);
         return 0;
-    case ARGP_KEY_ARG: argp_error(state, "\"%s\" is one word too many", argument); return 0;
+    case ARGP_KEY_ARG: cli_usage_error("\"%s\" is one word too many", argument); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
 
-/* Each option, and the benchmarks that take it. */
-static const struct {
-    int kinds;
-    struct argp_option option;
-} option_table[] = {
-    {BENCH_PRODUCE | BENCH_FAILOVER,
-     {"topic", 't', "NAME", 0, "Work on this topic (default bench); made if it is not there", 1}},
-    {BENCH_CONSUME, {"topic", 't', "NAME", 0, "Read this topic (default bench)", 1}},
-    {BENCH_PRODUCE | BENCH_FAILOVER,
-     {"partitions", 'p', "N", 0, "Partitions of the topic if it is made (default 1)", 1}},
-    {BENCH_PRODUCE, {"records", 'n', "N", 0, "How many records (default 1000000)", 1}},
-    {BENCH_CONSUME,
-     {"records", 'n', "N", 0, "Stop after about so many records (default 1000000)", 1}},
-    {BENCH_PRODUCE | BENCH_FAILOVER,
-     {"size", KEY_SIZE, "BYTES", 0, "Bytes of a value (default 100)", 1}},
-    {BENCH_PRODUCE, {"batch", KEY_BATCH, "N", 0, "Records a request (default 1000)", 1}},
-    {BENCH_PRODUCE, {"window", KEY_WINDOW, "N", 0, "Requests in flight (default 16)", 1}},
-    {BENCH_PRODUCE,
-     {"rate", KEY_RATE, "N", 0, "Records a second (default: as fast as it goes)", 1}},
-    {BENCH_FAILOVER, {"rate", KEY_RATE, "N", 0, "Records a second (default 2000)", 1}},
-    {BENCH_FAILOVER, {"seconds", KEY_SECONDS, "N", 0, "How long (default 30)", 1}},
-    {BENCH_FAILOVER,
-     {"transfer-every", KEY_TRANSFER, "SECONDS", 0,
-      "Hand leadership over this often (default: never)", 1}},
-};
-
-void bench_parse(struct bench_arguments *arguments, enum bench_kind kind, const char *doc, int argc,
+void bench_parse(struct bench_arguments *arguments, const struct command *command, int argc,
                  char **argv)
 {
-    struct argp_option options[ARRAY_COUNT(option_table) + 1] = {0};
-    size_t count = 0;
-    for (size_t i = 0; i < ARRAY_COUNT(option_table); i++) {
-        if ((option_table[i].kinds & (int)kind) != 0) options[count++] = option_table[i].option;
-    }
-    static const struct argp_child children[] = {{&cli_options_argp, 0, NULL, 0}, {0}};
-    struct argp argp = {
-        .options = options, .parser = parse_argument, .children = children, .doc = doc};
     *arguments = (struct bench_arguments){.topic = "bench",
                                           .partitions = 1,
                                           .records = 1000000,
@@ -93,7 +47,7 @@ void bench_parse(struct bench_arguments *arguments, enum bench_kind kind, const 
                                           .batch = 1000,
                                           .window = 16,
                                           .seconds = 30};
-    cli_parse(&argp, argc, argv, arguments);
+    cli_parse(command, parse_argument, argc, argv, arguments, &arguments->common);
 }
 
 int64_t bench_now_us(void)
@@ -198,14 +152,10 @@ static void report_produce(const struct bench_arguments *arguments, struct produ
     samples_print(&bench->latencies, "latency");
 }
 
-int bench_produce(int argc, char **argv)
+static int bench_produce(const struct command *command, int argc, char **argv)
 {
     struct bench_arguments arguments;
-    bench_parse(&arguments, BENCH_PRODUCE,
-                "Produce as fast as acknowledgements allow, and tell how fast that was.\v"
-                "  moonmq bench produce --records 1000000 --size 100\n"
-                "  moonmq bench produce --batch 1 --window 1 --records 10000   (latency)",
-                argc, argv);
+    bench_parse(&arguments, command, argc, argv);
     struct moonmq_options options;
     struct moonmq_error error;
     struct moonmq_client *client;
@@ -315,14 +265,10 @@ static int start_consume(struct moonmq_client *client, const struct bench_argume
     return MOONMQ_OK;
 }
 
-int bench_consume(int argc, char **argv)
+static int bench_consume(const struct command *command, int argc, char **argv)
 {
     struct bench_arguments arguments;
-    bench_parse(&arguments, BENCH_CONSUME,
-                "Read a topic from its beginning to its end, or up to --records, and tell how fast "
-                "that was.\v"
-                "  moonmq bench consume --topic bench",
-                argc, argv);
+    bench_parse(&arguments, command, argc, argv);
     struct moonmq_client *client = cli_connect(&arguments.common, true);
     if (client == NULL) return CLI_FAILED;
     struct consume_bench bench = {0};
@@ -353,13 +299,54 @@ int bench_consume(int argc, char **argv)
     return CLI_OK;
 }
 
-int cmd_bench(int argc, char **argv)
-{
-    static const struct command commands[] = {
-        {"produce", bench_produce, "throughput and latency of producing"},
-        {"consume", bench_consume, "throughput of reading"},
-        {"failover", bench_failover, "gaps that clients see when leadership changes"},
-        {NULL, NULL, NULL},
-    };
-    return commands_run(commands, argc, argv, "Measurements.");
-}
+/* ---- the table ---- */
+
+#define RATES_JSON                                                                                \
+    "\"records\":1000000,\"seconds\":2.5,\"records_per_second\":400000,\"megabytes_per_second\":" \
+    "40"
+
+static const struct argp_option produce_options[] = {
+    BENCH_OPTION_TOPIC,
+    BENCH_OPTION_PARTITIONS,
+    {"records", 'n', "N", 0, "How many records (default 1000000)", 0},
+    BENCH_OPTION_SIZE,
+    {"batch", KEY_BATCH, "N", 0, "Records a request (default 1000)", 0},
+    {"window", KEY_WINDOW, "N", 0, "Requests in flight (default 16)", 0},
+    {"rate", KEY_RATE, "N", 0, "Records a second (default: as fast as it goes)", 0},
+    {0},
+};
+static const struct command produce_command = {
+    .name = "produce",
+    .summary = "throughput and latency of producing",
+    .run = bench_produce,
+    .options = produce_options,
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about = "Produce as fast as acknowledgements allow, and tell how fast that was.",
+    .examples = "moonmq bench produce --records 1000000 --size 100\n"
+                "moonmq bench produce --batch 1 --window 1 --records 10000   # latency\n",
+    .json = "{" RATES_JSON ",\"latency_ms\":" SAMPLES_JSON "}",
+};
+
+static const struct argp_option consume_options[] = {
+    {"topic", 't', "TOPIC", 0, "Read this topic (default bench)", 0},
+    {"records", 'n', "N", 0, "Stop after about so many records (default 1000000)", 0},
+    {0},
+};
+static const struct command consume_command = {
+    .name = "consume",
+    .summary = "throughput of reading",
+    .run = bench_consume,
+    .options = consume_options,
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about = "Read a topic from its beginning to its end, or up to --records, and tell how fast "
+             "that was.",
+    .examples = "moonmq bench consume --topic bench\n",
+    .json = "{" RATES_JSON ",\"fetch_ms\":" SAMPLES_JSON "}",
+};
+
+const struct command command_bench = {
+    .name = "bench",
+    .summary = "measure throughput, latency and failover gaps",
+    .subcommands = (const struct command *const[]){&produce_command, &consume_command,
+                                                   &command_bench_failover, NULL},
+};

@@ -68,23 +68,22 @@ static int64_t now_us(void)
 
 /* ---- arguments ---- */
 
-static void set_from(struct consume_arguments *arguments, const char *text,
-                     struct argp_state *state)
+static void set_from(struct consume_arguments *arguments, const char *text)
 {
     arguments->has_from = true;
     arguments->from_end = strcmp(text, "end") == 0;
     arguments->from_offset = -1;
     if (arguments->from_end || strcmp(text, "beginning") == 0) return;
     arguments->from_offset =
-        cli_parse_number(state, "--from (beginning, end, or an offset)", text, 0, INT64_MAX);
+        cli_parse_number("--from (beginning, end, or an offset)", text, 0, INT64_MAX);
 }
 
-static void check_arguments(const struct consume_arguments *arguments, struct argp_state *state)
+static void check_arguments(const struct consume_arguments *arguments)
 {
-    if (arguments->topic == NULL) argp_error(state, "which topic? name it with --topic");
+    if (arguments->topic == NULL) cli_usage_error("which topic? name it with --topic");
     if (arguments->group != NULL && (arguments->has_from || arguments->partition >= 0)) {
-        argp_error(state, "--group reads on where the group left off, in all partitions: --from "
-                          "and --partition do not go with it");
+        cli_usage_error("--group reads on where the group left off, in all partitions: --from "
+                        "and --partition do not go with it");
     }
 }
 
@@ -92,29 +91,25 @@ static error_t parse_argument(int key, char *argument, struct argp_state *state)
 {
     struct consume_arguments *arguments = state->input;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->common; return 0;
     case 't': arguments->topic = argument; return 0;
     case 'g':
-        if (*argument == '\0') argp_error(state, "--group is empty");
+        if (*argument == '\0') cli_usage_error("--group is empty");
         arguments->group = argument;
         return 0;
     case 'k': arguments->key_separator = argument; return 0;
-    case 'f': set_from(arguments, argument, state); return 0;
+    case 'f': set_from(arguments, argument); return 0;
     case 'p':
-        arguments->partition =
-            cli_parse_number(state, "--partition", argument, 0, PARTITIONS_MAX - 1);
+        arguments->partition = cli_parse_number("--partition", argument, 0, PARTITIONS_MAX - 1);
         return 0;
-    case 'n':
-        arguments->count = cli_parse_number(state, "--count", argument, 0, INT64_MAX);
-        return 0;
+    case 'n': arguments->count = cli_parse_number("--count", argument, 0, INT64_MAX); return 0;
     case KEY_UNTIL_END: arguments->until_end = true; return 0;
     case KEY_WITH_KEY: arguments->with_key = true; return 0;
     case KEY_COMMITTED: arguments->read_committed = true; return 0;
     case ARGP_KEY_ARG:
-        if (arguments->topic != NULL) argp_error(state, "\"%s\" is one word too many", argument);
+        if (arguments->topic != NULL) cli_usage_error("\"%s\" is one word too many", argument);
         arguments->topic = argument;
         return 0;
-    case ARGP_KEY_END: check_arguments(arguments, state); return 0;
+    case ARGP_KEY_END: check_arguments(arguments); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -382,42 +377,11 @@ static int consume_records(struct consume_run *run)
     return CLI_OK;
 }
 
-int cmd_consume(int argc, char **argv)
+static int consume(const struct command *command, int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        {"topic", 't', "NAME", 0, "Read this topic", 1},
-        {"partition", 'p', "N", 0, "Only this partition", 1},
-        {"from", 'f', "beginning|end|OFFSET", 0, "Where to begin (default beginning)", 1},
-        {"count", 'n', "N", 0, "Stop after so many records", 1},
-        {"until-end", KEY_UNTIL_END, NULL, 0,
-         "Stop at what was the end of each partition when this began", 1},
-        {"group", 'g', "NAME", 0,
-         "Read on where this consumer group left off, and commit what was printed; without joining "
-         "it: refused while the group has members",
-         1},
-        {"with-key", KEY_WITH_KEY, NULL, 0, "Print keys before the values", 1},
-        {"key-separator", 'k', "TEXT", 0, "Between key and value (default a tab)", 1},
-        {"read-committed", KEY_COMMITTED, NULL, 0,
-         "Hide records of unfinished and aborted transactions", 1},
-        {0},
-    };
-    static const struct argp_child children[] = {{&cli_options_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {
-        .options = options,
-        .parser = parse_argument,
-        .children = children,
-        .args_doc = "[--topic] NAME",
-        .doc = "Print the records of a topic, one value a line, until interrupted.\n\nWithout "
-               "--group nothing is committed. When the leader dies, the next one is found and "
-               "reading goes on where it was, within each partition without a gap and without a "
-               "repetition.\v"
-               "  moonmq consume --topic orders --until-end\n"
-               "  moonmq consume --topic orders --from end --with-key\n"
-               "  moonmq consume --topic orders --group billing --count 10 --format json",
-    };
     struct consume_arguments arguments = {
         .partition = -1, .from_offset = -1, .count = -1, .key_separator = "\t"};
-    cli_parse(&argp, argc, argv, &arguments);
+    cli_parse(command, parse_argument, argc, argv, &arguments, &arguments.common);
     /* Not restarted: the fetch that waits ends with its own time. */
     struct sigaction action = {.sa_handler = request_stop, .sa_flags = SA_RESETHAND};
     sigaction(SIGINT, &action, NULL);
@@ -431,3 +395,41 @@ int cmd_consume(int argc, char **argv)
     moonmq_client_free(run.client);
     return exit_code;
 }
+
+static const struct argp_option consume_options[] = {
+    {"topic", 't', "TOPIC", 0, "Read this topic", 0},
+    {"partition", 'p', "N", 0, "Only this partition", 0},
+    {"from", 'f', "beginning|end|OFFSET", 0, "Where to begin (default beginning)", 0},
+    {"count", 'n', "N", 0, "Stop after so many records", 0},
+    {"until-end", KEY_UNTIL_END, NULL, 0,
+     "Stop at what was the end of each partition when this began", 0},
+    {"group", 'g', "GROUP", 0,
+     "Read on where this consumer group left off, and commit what was printed; without joining it: "
+     "refused while the group has members",
+     0},
+    {"with-key", KEY_WITH_KEY, NULL, 0, "Print keys before the values", 0},
+    {"key-separator", 'k', "TEXT", 0, "Between key and value (default a tab)", 0},
+    {"read-committed", KEY_COMMITTED, NULL, 0,
+     "Hide records of unfinished and aborted transactions", 0},
+    {0},
+};
+const struct command command_consume = {
+    .name = "consume",
+    .summary = "print the records of a topic",
+    .run = consume,
+    .words = "[--topic] TOPIC",
+    .options = consume_options,
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about =
+        "Print the records of a topic, one value a line, until interrupted.\n\nWithout --group "
+        "nothing is committed. When the leader dies, the next one is found and reading goes on "
+        "where it was, within each partition without a gap and without a repetition.\n\nAs JSON, a "
+        "key is there if the record has one; a key or a value that is no UTF-8 is "
+        "\"key_base64url\" or \"value_base64url\".",
+    .examples = "moonmq consume --topic orders --until-end\n"
+                "moonmq consume --topic orders --from end --with-key\n"
+                "moonmq consume --topic orders --group billing --count 10 --format json\n",
+    .json = "{\"topic\":\"orders\",\"partition\":0,\"offset\":7,\"timestamp\":1764500000000,"
+            "\"key\":\"k\",\"value\":\"v\"}",
+    .is_stream = true,
+};

@@ -20,29 +20,9 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/commands.h"
+#include "cli/demo.h"
 #include "cli/options.h"
 #include "cli/serve.h"
-
-#define DEMO_REPLICAS_MAX 5
-#define CLIENT_PORT       9092
-#define REPLICATION_PORT  9095
-#define METRICS_PORT      9090
-#define PORT_STEP         10
-#define RESTART_SECONDS   2
-
-struct demo_options {
-    const char *dir;
-    int replicas;
-    int port_shift;
-};
-struct demo {
-    struct demo_options options;
-    char dir[4096];
-    pid_t pids[DEMO_REPLICAS_MAX];
-    time_t restart_s[DEMO_REPLICAS_MAX]; /* when to start it again; 0: it runs, or stays down */
-    bool failed;                         /* one ended that could not go on */
-    sigset_t outer_signals;              /* the mask that children get */
-};
 
 static time_t now_s(void)
 {
@@ -55,27 +35,22 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     switch (key) {
     case 'd': options->dir = argument; return 0;
     case 'r':
-        options->replicas =
-            (int)cli_parse_number(state, "--replicas", argument, 1, DEMO_REPLICAS_MAX);
+        options->replicas = (int)cli_parse_number("--replicas", argument, 1, DEMO_REPLICAS_MAX);
         return 0;
     case 'p':
-        options->port_shift = (int)cli_parse_number(state, "--port-shift", argument, 0, 50000);
+        options->port_shift = (int)cli_parse_number("--port-shift", argument, 0, 50000);
         return 0;
-    case ARGP_KEY_ARG: argp_error(state, "takes no argument but its options"); return 0;
+    case ARGP_KEY_ARG: cli_usage_error("takes no argument but its options"); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
-}
-
-static int port_of(const struct demo *demo, int base, int replica)
-{
-    return base + demo->options.port_shift + (replica - 1) * PORT_STEP;
 }
 
 static json_t *peer_json(const struct demo *demo, int replica)
 {
     char address[64], client[64];
-    snprintf(address, sizeof(address), "127.0.0.1:%d", port_of(demo, REPLICATION_PORT, replica));
-    snprintf(client, sizeof(client), "127.0.0.1:%d", port_of(demo, CLIENT_PORT, replica));
+    snprintf(address, sizeof(address), "127.0.0.1:%d",
+             demo_port_of(demo, REPLICATION_PORT, replica));
+    snprintf(client, sizeof(client), "127.0.0.1:%d", demo_port_of(demo, CLIENT_PORT, replica));
     return json_pack("{s:i,s:s,s:s}", "Id", replica, "Address", address, "ClientAddress", client);
 }
 
@@ -85,21 +60,21 @@ static json_t *config_json(const struct demo *demo, int replica)
     char data_dir[4200], client[64], log_file[4200];
     snprintf(data_dir, sizeof(data_dir), "%s/replica-%d", demo->dir, replica);
     snprintf(log_file, sizeof(log_file), "%s/replica-%d.log", demo->dir, replica);
-    snprintf(client, sizeof(client), "127.0.0.1:%d", port_of(demo, CLIENT_PORT, replica));
+    snprintf(client, sizeof(client), "127.0.0.1:%d", demo_port_of(demo, CLIENT_PORT, replica));
     json_t *peers = json_array();
     for (int i = 1; i <= demo->options.replicas; i++) {
         if (i != replica) json_array_append_new(peers, peer_json(demo, i));
     }
-    json_t *root = json_pack("{s:{s:s,s:i,s:s,s:s,s:i},s:{s:s}}", "Server", "Host", "127.0.0.1",
-                             "Port", port_of(demo, CLIENT_PORT, replica), "DataDir", data_dir,
-                             "MetricsHost", "127.0.0.1", "MetricsPort",
-                             port_of(demo, METRICS_PORT, replica), "Logging", "File", log_file);
+    json_t *root = json_pack(
+        "{s:{s:s,s:i,s:s,s:s,s:i},s:{s:s}}", "Server", "Host", "127.0.0.1", "Port",
+        demo_port_of(demo, CLIENT_PORT, replica), "DataDir", data_dir, "MetricsHost", "127.0.0.1",
+        "MetricsPort", demo_port_of(demo, METRICS_PORT, replica), "Logging", "File", log_file);
     if (demo->options.replicas > 1) {
         json_object_set_new(json_object_get(root, "Server"), "Replication",
                             json_pack("{s:b,s:i,s:s,s:i,s:s,s:o,s:b}", "Enabled", 1, "ReplicaId",
                                       replica, "ReplicateHost", "127.0.0.1", "ReplicatePort",
-                                      port_of(demo, REPLICATION_PORT, replica), "ClientAddress",
-                                      client, "Peers", peers, "Failover", 1));
+                                      demo_port_of(demo, REPLICATION_PORT, replica),
+                                      "ClientAddress", client, "Peers", peers, "Failover", 1));
     } else {
         json_decref(peers);
     }
@@ -129,48 +104,6 @@ _Noreturn static void run_replica(const struct demo *demo, const char *path)
         exit(SERVE_BAD_CONFIG);
     }
     exit(serve_with(&config));
-}
-
-/* What to type for this program: its path, short if it lies below the working directory. */
-static const char *program_path(void)
-{
-    static char path[4096];
-    char here[4096];
-    ssize_t bytes = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    if (bytes <= 0) return "moonmq";
-    path[bytes] = '\0';
-    if (getcwd(here, sizeof(here)) == NULL) return path;
-    size_t prefix = strlen(here);
-    bool below = strncmp(path, here, prefix) == 0 && path[prefix] == '/';
-    return below ? path + prefix + 1 : path;
-}
-
-static void print_hints(const struct demo *demo)
-{
-    const char *moonmq = program_path();
-    char bootstrap[256] = "";
-    for (int i = 1; i <= demo->options.replicas; i++) {
-        size_t at = strlen(bootstrap);
-        snprintf(bootstrap + at, sizeof(bootstrap) - at, "%s127.0.0.1:%d", i > 1 ? "," : "",
-                 port_of(demo, CLIENT_PORT, i));
-        printf("replica %d: clients 127.0.0.1:%d, http://127.0.0.1:%d/, log %s/replica-%d.log\n", i,
-               port_of(demo, CLIENT_PORT, i), port_of(demo, METRICS_PORT, i), demo->dir, i);
-    }
-    printf("\nTry, in another terminal:\n"
-           "  export MOONMQ_BOOTSTRAP=%s\n"
-           "  %s topic create orders --partitions 3\n"
-           "  seq 100000 | %s produce --topic orders\n"
-           "  %s consume --topic orders --until-end | wc -l\n"
-           "  %s status\n"
-           "  kcat -b $MOONMQ_BOOTSTRAP -C -t orders -e -q | tail -3\n",
-           bootstrap, moonmq, moonmq, moonmq, moonmq);
-    if (demo->options.replicas > 1) {
-        printf("and, while writing, kill replicas; each is started again after %d s:\n"
-               "  kill -9 $(cat %s/replica-1.pid)\n",
-               RESTART_SECONDS, demo->dir);
-    }
-    printf("Ctrl-C stops the group. Its data stays in %s.\n\n", demo->dir);
-    fflush(stdout);
 }
 
 /* ---- the processes ---- */
@@ -213,18 +146,11 @@ static int living(const struct demo *demo)
 static void note_death(struct demo *demo, int index, int wait_status)
 {
     if (WIFSIGNALED(wait_status)) {
-        printf("replica %d was killed by signal %d; it is started again in %d s\n", index + 1,
-               WTERMSIG(wait_status), RESTART_SECONDS);
-        demo->restart_s[index] = now_s() + RESTART_SECONDS;
-    } else if (WEXITSTATUS(wait_status) == 0) {
-        printf("replica %d was stopped, and stays so until the demo is started again\n", index + 1);
-    } else {
+        demo->restart_s[index] = now_s() + DEMO_RESTART_SECONDS;
+    } else if (WEXITSTATUS(wait_status) != 0) {
         demo->failed = true;
-        printf("replica %d ended with exit code %d (see %s/replica-%d.log; if a port is taken, "
-               "--port-shift moves all)\n",
-               index + 1, WEXITSTATUS(wait_status), demo->dir, index + 1);
     }
-    fflush(stdout);
+    demo_tell_end(demo, index + 1, wait_status);
 }
 
 static void reap(struct demo *demo, bool stopping)
@@ -243,8 +169,7 @@ static void restart_due(struct demo *demo)
         if (demo->restart_s[i] == 0 || now_s() < demo->restart_s[i]) continue;
         demo->restart_s[i] = 0;
         if (start_one(demo, i + 1) != CLI_OK) continue;
-        printf("replica %d is started again: pid %d\n", i + 1, (int)demo->pids[i]);
-        fflush(stdout);
+        demo_tell_restart(demo, i + 1);
     }
 }
 
@@ -268,15 +193,6 @@ static bool run_until_asked(struct demo *demo, const sigset_t *signals)
         restart_due(demo);
     }
     return false;
-}
-
-/* Nobody asked the demo to stop, but no replica is left. */
-static int say_all_ended(const struct demo *demo)
-{
-    printf(demo->failed ? "no replica runs: the demo ends\n"
-                        : "all replicas were stopped: the demo ends; its data stays in %s\n",
-           demo->dir);
-    return demo->failed ? CLI_FAILED : CLI_OK;
 }
 
 static void stop_all(struct demo *demo, const sigset_t *signals)
@@ -322,23 +238,24 @@ static int lock_dir(const struct demo *demo)
     return CLI_FAILED;
 }
 
-int cmd_demo(int argc, char **argv)
+/* Until it is to stop. All that was started is to be stopped afterwards, whatever the result. */
+static int run_demo(struct demo *demo, const sigset_t *signals)
 {
-    static const struct argp_option argp_options[] = {
-        {"dir", 'd', "DIR", 0, "where data, configs and logs go (default $TMPDIR/moonmq-demo)", 0},
-        {"replicas", 'r', "N", 0, "how many, 1 to 5 (default 3)", 0},
-        {"port-shift", 'p', "N", 0, "added to every port", 0},
-        {0}};
-    static const struct argp argp = {
-        .options = argp_options,
-        .parser = parse,
-        .doc = "Runs a whole group on this machine in the foreground; Ctrl-C stops it. Data stays "
-               "in DIR: the next start goes on with it.\v"
-               "Ports: client 9092, replication 9095, metrics 9090, each + 10 a replica.\n\n"
-               "example: moonmq demo --dir /tmp/try --replicas 3"};
+    for (int i = 1; i <= demo->options.replicas; i++) {
+        if (start_one(demo, i) != CLI_OK) return CLI_FAILED;
+    }
+    demo_tell_start(demo);
+    if (run_until_asked(demo, signals)) return CLI_OK;
+    /* Nobody asked the demo to stop, but no replica is left. */
+    demo_tell_all_ended(demo);
+    return demo->failed ? CLI_FAILED : CLI_OK;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
     static struct demo demo;
     demo.options = (struct demo_options){.replicas = 3};
-    cli_parse(&argp, argc, argv, &demo.options);
+    cli_parse(command, parse, argc, argv, &demo.options, &demo.options.format);
     if (choose_dir(&demo) != CLI_OK || lock_dir(&demo) != CLI_OK) return CLI_FAILED;
     sigset_t signals;
     sigemptyset(&signals);
@@ -346,13 +263,26 @@ int cmd_demo(int argc, char **argv)
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGCHLD);
     sigprocmask(SIG_BLOCK, &signals, &demo.outer_signals);
-    int code = CLI_OK;
-    for (int i = 1; i <= demo.options.replicas && code == CLI_OK; i++)
-        code = start_one(&demo, i);
-    if (code == CLI_OK) {
-        print_hints(&demo);
-        if (!run_until_asked(&demo, &signals)) code = say_all_ended(&demo);
-    }
+    int code = run_demo(&demo, &signals);
     stop_all(&demo, &signals);
     return code;
 }
+
+static const struct argp_option demo_options[] = {
+    {"dir", 'd', "DIR", 0, "Where data, configs and logs go (default $TMPDIR/moonmq-demo)", 0},
+    {"replicas", 'r', "N", 0, "How many, 1 to 5 (default 3)", 0},
+    {"port-shift", 'p', "N", 0, "Added to every port", 0},
+    {0}};
+const struct command command_demo = {
+    .name = "demo",
+    .summary = "run a whole group on this machine, to try it out",
+    .run = run,
+    .options = demo_options,
+    .option_set = COMMAND_OPTIONS_FORMAT,
+    .about = "Run a whole group on this machine in the foreground; Ctrl-C stops it. Data stays in "
+             "DIR: the next start goes on with it. A replica that is killed is started again.\n\n"
+             "Ports: client 9092, replication 9095, metrics 9090, each + 10 a replica.",
+    .examples = "moonmq demo --dir /tmp/try --replicas 3\n",
+    .json = DEMO_JSON,
+    .is_stream = true,
+};

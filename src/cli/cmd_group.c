@@ -19,27 +19,23 @@ static error_t parse_argument(int key, char *argument, struct argp_state *state)
 {
     struct group_arguments *arguments = state->input;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->common; return 0;
     case ARGP_KEY_ARG:
         if (!arguments->wants_group || arguments->group != NULL) {
-            argp_error(state, "\"%s\" is one word too many", argument);
+            cli_usage_error("\"%s\" is one word too many", argument);
         }
         arguments->group = argument;
         return 0;
     case ARGP_KEY_END:
-        if (arguments->wants_group && arguments->group == NULL) argp_error(state, "which group?");
+        if (arguments->wants_group && arguments->group == NULL) cli_usage_error("which group?");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
 
-static struct moonmq_client *start(const char *words, const char *doc, int argc, char **argv,
+static struct moonmq_client *start(const struct command *command, int argc, char **argv,
                                    struct group_arguments *arguments)
 {
-    static const struct argp_child children[] = {{&cli_options_argp, 0, NULL, 0}, {0}};
-    struct argp argp = {
-        .parser = parse_argument, .args_doc = words, .doc = doc, .children = children};
-    cli_parse(&argp, argc, argv, arguments);
+    cli_parse(command, parse_argument, argc, argv, arguments, &arguments->common);
     return cli_connect(&arguments->common, true);
 }
 
@@ -72,14 +68,12 @@ static void list_as_json(const struct moonmq_groups *groups)
     output_json(list);
 }
 
-static int group_list(int argc, char **argv)
+static int group_list(const struct command *command, int argc, char **argv)
 {
     struct group_arguments arguments = {0};
     struct moonmq_error error;
     struct moonmq_groups *groups;
-    struct moonmq_client *client =
-        start("", "Print all consumer groups, with members or only with committed offsets.", argc,
-              argv, &arguments);
+    struct moonmq_client *client = start(command, argc, argv, &arguments);
     if (client == NULL) return CLI_FAILED;
     int code = moonmq_list_groups(client, &groups, &error);
     moonmq_client_free(client);
@@ -318,17 +312,12 @@ static void describe_as_json(const struct moonmq_group *group, const struct rows
                           group->state, "members", members, "partitions", partitions));
 }
 
-static int group_describe(int argc, char **argv)
+static int group_describe(const struct command *command, int argc, char **argv)
 {
     struct group_arguments arguments = {.wants_group = true};
     struct moonmq_error error;
     struct moonmq_group *group = NULL;
-    struct moonmq_client *client = start(
-        "NAME",
-        "Print a group's members, and for each partition what is committed, where it ends, "
-        "and how far behind the group is: in records, and the age of the first one not read.\v"
-        "  moonmq group describe billing",
-        argc, argv, &arguments);
+    struct moonmq_client *client = start(command, argc, argv, &arguments);
     if (client == NULL) return CLI_FAILED;
     int code = moonmq_describe_group(client, arguments.group, &group, &error);
     struct rows rows = {0};
@@ -350,13 +339,11 @@ static int group_describe(int argc, char **argv)
 
 /* ---- delete ---- */
 
-static int group_delete(int argc, char **argv)
+static int group_delete(const struct command *command, int argc, char **argv)
 {
     struct group_arguments arguments = {.wants_group = true};
     struct moonmq_error error;
-    struct moonmq_client *client =
-        start("NAME", "Delete a group without members, with its committed offsets.", argc, argv,
-              &arguments);
+    struct moonmq_client *client = start(command, argc, argv, &arguments);
     if (client == NULL) return CLI_FAILED;
     int code = moonmq_delete_group(client, arguments.group, &error);
     moonmq_client_free(client);
@@ -370,14 +357,47 @@ static int group_delete(int argc, char **argv)
     return CLI_OK;
 }
 
-int cmd_group(int argc, char **argv)
-{
-    static const struct command commands[] = {
-        {"list", group_list, "print all groups"},
-        {"describe", group_describe, "print a group's members, offsets and lag"},
-        {"reset", group_reset, "change where a group without members reads on"},
-        {"delete", group_delete, "delete a group and its committed offsets"},
-        {NULL, NULL, NULL},
-    };
-    return commands_run(commands, argc, argv, "Consumer groups.");
-}
+/* ---- the table ---- */
+
+static const struct command list_command = {
+    .name = "list",
+    .summary = "print all groups",
+    .run = group_list,
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about = "Print all consumer groups, with members or only with committed offsets.",
+    .examples = "moonmq group list\n",
+    .json = "[{\"group\":\"billing\",\"state\":\"stable\",\"members\":1}]",
+};
+
+static const struct command describe_command = {
+    .name = "describe",
+    .summary = "print a group's members, offsets and lag",
+    .run = group_describe,
+    .words = "GROUP",
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about =
+        "Print a group's members, and for each partition what is committed, where it ends, and "
+        "how far behind the group is: in records, and the age of the first one not read.",
+    .examples = "moonmq group describe billing\n",
+    .json = "{\"group\":\"billing\",\"state\":\"stable\",\"members\":[\"app-1\"],"
+            "\"partitions\":[{\"topic\":\"orders\",\"partition\":0,\"committed\":4,\"end\":10,"
+            "\"lag\":6,\"lag_seconds\":12,\"member\":\"app-1\"}]}",
+};
+
+static const struct command delete_command = {
+    .name = "delete",
+    .summary = "delete a group and its committed offsets",
+    .run = group_delete,
+    .words = "GROUP",
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about = "Delete a group without members, with its committed offsets.",
+    .examples = "moonmq group delete billing\n",
+    .json = "{\"group\":\"billing\",\"done\":\"deleted\"}",
+};
+
+const struct command command_group = {
+    .name = "group",
+    .summary = "list, describe, reset and delete consumer groups",
+    .subcommands = (const struct command *const[]){&list_command, &describe_command,
+                                                   &command_group_reset, &delete_command, NULL},
+};

@@ -53,7 +53,7 @@ static bool parse_time(const char *text, int64_t *ms)
     return *ms >= 0;
 }
 
-static void set_to(struct reset_arguments *arguments, const char *text, struct argp_state *state)
+static void set_to(struct reset_arguments *arguments, const char *text)
 {
     if (strcmp(text, "earliest") == 0) {
         arguments->to = TO_EARLIEST;
@@ -61,29 +61,29 @@ static void set_to(struct reset_arguments *arguments, const char *text, struct a
         arguments->to = TO_LATEST;
     } else if (*text == '@') {
         arguments->to = TO_TIME;
-        arguments->value = cli_parse_number(state, "--to @MILLISECONDS", text + 1, 0, INT64_MAX);
+        arguments->value = cli_parse_number("--to @MILLISECONDS", text + 1, 0, INT64_MAX);
     } else if (parse_time(text, &arguments->value)) {
         arguments->to = TO_TIME;
     } else if (strspn(text, "0123456789") == strlen(text)) {
         arguments->to = TO_OFFSET;
-        arguments->value = cli_parse_number(state, "--to OFFSET", text, 0, INT64_MAX);
+        arguments->value = cli_parse_number("--to OFFSET", text, 0, INT64_MAX);
     } else {
-        argp_error(state,
-                   "--to is earliest, latest, an offset, a time like 2026-11-30T12:00:00 (with a Z "
-                   "behind it in UTC) or @MILLISECONDS, not \"%s\"",
-                   text);
+        cli_usage_error(
+            "--to is earliest, latest, an offset, a time like 2026-11-30T12:00:00 (with a Z "
+            "behind it in UTC) or @MILLISECONDS, not \"%s\"",
+            text);
     }
 }
 
 /* TOPIC or TOPIC:PARTITION, in place. */
-static void set_topic(struct reset_arguments *arguments, char *text, struct argp_state *state)
+static void set_topic(struct reset_arguments *arguments, char *text)
 {
-    if (arguments->topic != NULL) argp_error(state, "one --topic at a time");
+    if (arguments->topic != NULL) cli_usage_error("one --topic at a time");
     char *colon = strchr(text, ':');
     if (colon != NULL) {
         *colon = '\0';
         arguments->partition =
-            cli_parse_number(state, "--topic NAME:PARTITION", colon + 1, 0, PARTITIONS_MAX - 1);
+            cli_parse_number("--topic NAME:PARTITION", colon + 1, 0, PARTITIONS_MAX - 1);
     }
     arguments->topic = text;
 }
@@ -92,18 +92,17 @@ static error_t parse_argument(int key, char *argument, struct argp_state *state)
 {
     struct reset_arguments *arguments = state->input;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->common; return 0;
-    case 't': set_topic(arguments, argument, state); return 0;
-    case KEY_TO: set_to(arguments, argument, state); return 0;
+    case 't': set_topic(arguments, argument); return 0;
+    case KEY_TO: set_to(arguments, argument); return 0;
     case KEY_DRY_RUN: arguments->dry_run = true; return 0;
     case ARGP_KEY_ARG:
-        if (arguments->group != NULL) argp_error(state, "\"%s\" is one word too many", argument);
+        if (arguments->group != NULL) cli_usage_error("\"%s\" is one word too many", argument);
         arguments->group = argument;
         return 0;
     case ARGP_KEY_END:
-        if (arguments->group == NULL) argp_error(state, "which group?");
-        if (arguments->topic == NULL) argp_error(state, "which topic? name it with --topic");
-        if (arguments->to == TO_NOWHERE) argp_error(state, "--to is missing: where to");
+        if (arguments->group == NULL) cli_usage_error("which group?");
+        if (arguments->topic == NULL) cli_usage_error("which topic? name it with --topic");
+        if (arguments->to == TO_NOWHERE) cli_usage_error("--to is missing: where to");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -270,31 +269,11 @@ static void print_json(const struct reset_arguments *arguments, const struct pla
                           (int)arguments->dry_run, "partitions", partitions));
 }
 
-int group_reset(int argc, char **argv)
+static int group_reset(const struct command *command, int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        {"topic", 't', "NAME[:PARTITION]", 0, "In all partitions of this topic, or in one", 1},
-        {"to", KEY_TO, "WHERE", 0,
-         "earliest, latest, an offset (the nearest one there is), or the first record at or after "
-         "a "
-         "time: 2026-11-30T12:00:00 (local; with a Z behind it UTC) or @MILLISECONDS since 1970",
-         1},
-        {"dry-run", KEY_DRY_RUN, NULL, 0, "Only print what would be committed", 1},
-        {0},
-    };
-    static const struct argp_child children[] = {{&cli_options_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {
-        .options = options,
-        .parser = parse_argument,
-        .children = children,
-        .args_doc = "GROUP",
-        .doc = "Change where a group without members reads on.\v"
-               "  moonmq group reset billing --topic orders --to earliest --dry-run\n"
-               "  moonmq group reset billing --topic orders:3 --to 1200",
-    };
     struct reset_arguments arguments = {.partition = -1};
     static struct places places;
-    cli_parse(&argp, argc, argv, &arguments);
+    cli_parse(command, parse_argument, argc, argv, &arguments, &arguments.common);
     int code = prepare(&arguments, &places);
     if (code == CLI_OK && !arguments.dry_run) code = commit(&arguments, &places);
     if (code != CLI_OK) return code;
@@ -305,3 +284,26 @@ int group_reset(int argc, char **argv)
     }
     return CLI_OK;
 }
+
+static const struct argp_option reset_options[] = {
+    {"topic", 't', "TOPIC[:PARTITION]", 0, "In all partitions of this topic, or in one", 0},
+    {"to", KEY_TO, "earliest|latest|OFFSET|TIME", 0,
+     "The nearest offset there is, or the first record at or after a time: 2026-11-30T12:00:00 "
+     "(local; with a Z behind it UTC) or @MILLISECONDS since 1970",
+     0},
+    {"dry-run", KEY_DRY_RUN, NULL, 0, "Only print what would be committed", 0},
+    {0},
+};
+const struct command command_group_reset = {
+    .name = "reset",
+    .summary = "change where a group without members reads on",
+    .run = group_reset,
+    .words = "GROUP",
+    .options = reset_options,
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about = "Change where a group without members reads on.",
+    .examples = "moonmq group reset billing --topic orders --to earliest --dry-run\n"
+                "moonmq group reset billing --topic orders:3 --to 1200\n",
+    .json = "{\"group\":\"billing\",\"dry_run\":false,\"partitions\":[{\"topic\":\"orders\","
+            "\"partition\":0,\"before\":4,\"after\":0}]}",
+};

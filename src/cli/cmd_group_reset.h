@@ -1,8 +1,9 @@
-/* cmd_group_reset.h: the subcommand `moonmq group reset`. */
+/* cmd_group_reset.h: `moonmq group reset`, listed by cmd_group.c. */
 #ifndef MOONMQ_CLI_CMD_GROUP_RESET_H
 #define MOONMQ_CLI_CMD_GROUP_RESET_H
 
-/* Arguments and exit code as of all commands (commands.h). */
-int group_reset(int argc, char **argv);
+#include "cli/commands.h"
+
+extern const struct command command_group_reset;
 
 #endif

@@ -16,11 +16,8 @@ static error_t parse_argument(int key, char *argument, struct argp_state *state)
 {
     struct leader_arguments *arguments = state->input;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->common; return 0;
-    case 't':
-        arguments->to = (int32_t)cli_parse_number(state, "--to", argument, 0, INT32_MAX);
-        return 0;
-    case ARGP_KEY_ARG: argp_error(state, "\"%s\" is one word too many", argument); return 0;
+    case 't': arguments->to = (int32_t)cli_parse_number("--to", argument, 0, INT32_MAX); return 0;
+    case ARGP_KEY_ARG: cli_usage_error("\"%s\" is one word too many", argument); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -80,22 +77,10 @@ static int confirm(const struct leader_arguments *arguments, const struct leader
     return cli_fail_text("replica %d leads, not the one asked for", after.id);
 }
 
-static int leader_transfer(int argc, char **argv)
+static int leader_transfer(const struct command *command, int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        {"to", 't', "ID", 0, "To this replica (default: the most caught up one)", 1},
-        {0},
-    };
-    static const struct argp_child children[] = {{&cli_options_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {
-        .options = options,
-        .parser = parse_argument,
-        .children = children,
-        .doc = "Hand leadership over, without losing or failing a request.\v"
-               "  moonmq leader transfer --to 2",
-    };
     struct leader_arguments arguments = {.to = -1};
-    cli_parse(&argp, argc, argv, &arguments);
+    cli_parse(command, parse_argument, argc, argv, &arguments, &arguments.common);
     struct leadership before;
     struct moonmq_error error;
     struct moonmq_client *client = cli_connect(&arguments.common, false);
@@ -113,11 +98,24 @@ static int leader_transfer(int argc, char **argv)
     return confirm(&arguments, &before, code == MOONMQ_OK ? NULL : &error);
 }
 
-int cmd_leader(int argc, char **argv)
-{
-    static const struct command commands[] = {
-        {"transfer", leader_transfer, "hand leadership to another replica"},
-        {NULL, NULL, NULL},
-    };
-    return commands_run(commands, argc, argv, "Leadership of the replication group.");
-}
+static const struct argp_option transfer_options[] = {
+    {"to", 't', "ID", 0, "To this replica (default: the most caught up one)", 0},
+    {0},
+};
+static const struct command transfer_command = {
+    .name = "transfer",
+    .summary = "hand leadership to another replica",
+    .run = leader_transfer,
+    .options = transfer_options,
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about = "Hand leadership over, without losing or failing a request.",
+    .examples = "moonmq leader transfer --to 2\n",
+    .json = "{\"from\":1,\"to\":2,\"address\":\"10.0.0.2:9092\",\"epoch\":7}",
+};
+
+const struct command command_leader = {
+    .name = "leader",
+    .summary = "hand leadership to another replica",
+    .subcommands = (const struct command *const[]){&transfer_command, NULL},
+    .about = "Leadership of the replication group.",
+};

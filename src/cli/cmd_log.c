@@ -14,6 +14,7 @@ struct log_options {
     const char *path;
     bool records; /* dump: each record */
     enum cli_format format;
+    uint64_t unreadable; /* dump: batches whose records are */
 };
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -21,27 +22,16 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     struct log_options *options = state->input;
     switch (key) {
     case 'r': options->records = true; return 0;
-    case 'f':
-        if (strcmp(argument, "json") == 0)
-            options->format = CLI_FORMAT_JSON;
-        else if (strcmp(argument, "text") != 0)
-            argp_error(state, "--format: text or json");
-        return 0;
     case ARGP_KEY_ARG:
-        if (options->path != NULL) argp_error(state, "one path at a time");
+        if (options->path != NULL) cli_usage_error("one path at a time");
         options->path = argument;
         return 0;
     case ARGP_KEY_END:
-        if (options->path == NULL) argp_error(state, "name a segment file or a directory");
+        if (options->path == NULL) cli_usage_error("name a segment file or a directory");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
-
-static const struct argp_option argp_options[] = {
-    {"records", 'r', NULL, 0, "dump: each record's value too", 0},
-    {"format", 'f', "text|json", 0, "dump: a line of text or a JSON object each", 0},
-    {0}};
 
 static void print_record_json(const struct record *record, int32_t leader_epoch)
 {
@@ -77,36 +67,48 @@ static void print_record_text(const struct record *record, int32_t leader_epoch)
     putchar('\n');
 }
 
-static void print_records(const struct log_options *options, const struct log_inspect_batch *batch)
+static void print_records(struct log_options *options, const struct log_inspect_batch *batch)
 {
     struct record_iterator iterator;
     struct record record;
     struct error error;
-    if (record_iterator_init(&iterator, batch->data, batch->header.batch_bytes, DECOMPRESSED_MAX,
-                             &error) != STATUS_OK) {
-        printf("  unreadable: %s\n", error.text);
-        return;
-    }
-    while (record_iterator_next(&iterator, &record, &error) == STATUS_OK) {
+    enum status status = record_iterator_init(&iterator, batch->data, batch->header.batch_bytes,
+                                              DECOMPRESSED_MAX, &error);
+    bool opened = status == STATUS_OK;
+    while (status == STATUS_OK &&
+           (status = record_iterator_next(&iterator, &record, &error)) == STATUS_OK) {
         if (options->format == CLI_FORMAT_JSON) {
             print_record_json(&record, batch->header.leader_epoch);
         } else {
             print_record_text(&record, batch->header.leader_epoch);
         }
     }
-    record_iterator_deinit(&iterator);
+    if (opened) record_iterator_deinit(&iterator);
+    if (status == STATUS_NOT_FOUND) return;
+    options->unreadable++;
+    cli_fail_text("%s: position %lld: records that cannot be read: %s", batch->path,
+                  (long long)batch->position, error.text);
+}
+
+static void print_batch_json(const struct log_inspect_batch *batch)
+{
+    const struct batch_header *header = &batch->header;
+    output_json(
+        json_pack("{s:I, s:I, s:I, s:i, s:I, s:i, s:i, s:I, s:i, s:i}", "position",
+                  (json_int_t)batch->position, "base_offset", (json_int_t)header->base_offset,
+                  "last_offset", (json_int_t)batch_last_offset(header), "epoch",
+                  (int)header->leader_epoch, "bytes", (json_int_t)header->batch_bytes, "records",
+                  (int)header->record_count, "codec", header->attributes & BATCH_CODEC_MASK,
+                  "producer_id", (json_int_t)header->producer_id, "producer_epoch",
+                  (int)header->producer_epoch, "base_sequence", (int)header->base_sequence));
 }
 
 static bool print_batch(void *context, const struct log_inspect_batch *batch)
 {
-    const struct log_options *options = context;
+    struct log_options *options = context;
     const struct batch_header *header = &batch->header;
     if (options->format == CLI_FORMAT_JSON && !options->records) {
-        printf("{\"position\":%lld,\"base_offset\":%lld,\"last_offset\":%lld,\"epoch\":%d,"
-               "\"bytes\":%u,\"records\":%d,\"producer_id\":%lld,\"base_sequence\":%d}\n",
-               (long long)batch->position, (long long)header->base_offset,
-               (long long)batch_last_offset(header), header->leader_epoch, header->batch_bytes,
-               header->record_count, (long long)header->producer_id, header->base_sequence);
+        print_batch_json(batch);
     } else if (options->format == CLI_FORMAT_TEXT) {
         printf("position=%lld offsets=%lld..%lld epoch=%d bytes=%u records=%d codec=%d "
                "producer=%lld/%d sequence=%d\n",
@@ -144,6 +146,22 @@ static bool is_data_dir(const char *path)
            kind == FILE_KIND_DIRECTORY;
 }
 
+static void print_result(const struct log_options *options, const struct log_inspect_result *result)
+{
+    if (options->format == CLI_FORMAT_JSON) {
+        output_json(json_pack("{s:o, s:I, s:I, s:I, s:I, s:I}", "path", output_name(options->path),
+                              "files", (json_int_t)result->files, "batches",
+                              (json_int_t)result->batches, "records", (json_int_t)result->records,
+                              "bytes", (json_int_t)result->bytes, "faults",
+                              (json_int_t)result->faults));
+        return;
+    }
+    output_line("%s: %llu files, %llu batches, %llu records, %lld bytes, %llu faults",
+                options->path, (unsigned long long)result->files,
+                (unsigned long long)result->batches, (unsigned long long)result->records,
+                (long long)result->bytes, (unsigned long long)result->faults);
+}
+
 static int inspect(struct log_options *options, bool dump)
 {
     struct log_inspect_handlers handlers = {dump ? print_batch : NULL, print_fault, options};
@@ -160,48 +178,65 @@ static int inspect(struct log_options *options, bool dump)
             "a directory in its topics/, or a segment file",
             options->path);
     }
-    if (!dump) {
-        printf("%s: %llu files, %llu batches, %llu records, %lld bytes, %llu faults\n",
-               options->path, (unsigned long long)result.files, (unsigned long long)result.batches,
-               (unsigned long long)result.records, (long long)result.bytes,
-               (unsigned long long)result.faults);
-    }
-    return result.faults == 0 ? CLI_OK : CLI_FAILED;
+    if (!dump) print_result(options, &result);
+    return result.faults == 0 && options->unreadable == 0 ? CLI_OK : CLI_FAILED;
 }
 
-static int log_dump(int argc, char **argv)
+static int log_dump(const struct command *command, int argc, char **argv)
 {
-    static const struct argp argp = {
-        .options = argp_options,
-        .parser = parse,
-        .args_doc = "PATH",
-        .doc = "Prints the batches of a segment file, or of every segment below a directory.\v"
-               "example: moonmq log dump --records data/topics/orders/0/00000000000000000000.log"};
     struct log_options options = {0};
-    cli_parse(&argp, argc, argv, &options);
+    cli_parse(command, parse, argc, argv, &options, &options.format);
     return inspect(&options, true);
 }
 
-static int log_verify(int argc, char **argv)
+static int log_verify(const struct command *command, int argc, char **argv)
 {
-    static const struct argp argp = {
-        .parser = parse,
-        .args_doc = "PATH",
-        .doc = "Checks every byte of a segment file, or of every segment below a directory: CRCs, "
-               "offsets, epochs, digests.\vExit code 1 if a fault was found, or if there is "
-               "nothing to check.\n\n"
-               "example: moonmq log verify data"};
     struct log_options options = {0};
-    cli_parse(&argp, argc, argv, &options);
+    cli_parse(command, parse, argc, argv, &options, &options.format);
     return inspect(&options, false);
 }
 
-int cmd_log(int argc, char **argv)
-{
-    static const struct command commands[] = {
-        {"dump", log_dump, "print batches and records"},
-        {"verify", log_verify, "check every byte"},
-        {NULL, NULL, NULL},
-    };
-    return commands_run(commands, argc, argv, "Looks into log files on disk.");
-}
+/* ---- the table ---- */
+
+static const struct argp_option dump_options[] = {
+    {"records", 'r', NULL, 0, "Each record's key and value, too", 0},
+    {0},
+};
+static const struct command dump_command = {
+    .name = "dump",
+    .summary = "print batches and records",
+    .run = log_dump,
+    .words = "PATH",
+    .options = dump_options,
+    .option_set = COMMAND_OPTIONS_FORMAT,
+    .about = "Print the batches of a segment file, or of every segment below a directory: of a "
+             "stopped broker, or a copy.\n\nAs JSON, with --records, the records instead of the "
+             "batches; a key or a value that is no UTF-8 is \"key_base64url\" or "
+             "\"value_base64url\".\n\nExit code 1 if something could not be read.",
+    .examples = "moonmq log dump --records data/topics/orders/0/00000000000000000000.log\n",
+    .json = "{\"position\":0,\"base_offset\":0,\"last_offset\":9,\"epoch\":1,\"bytes\":131,"
+            "\"records\":10,\"codec\":0,\"producer_id\":-1,\"producer_epoch\":-1,"
+            "\"base_sequence\":-1}\n"
+            "{\"offset\":0,\"epoch\":1,\"timestamp\":1764500000000,\"key\":\"k\",\"value\":\"v\"}",
+    .is_stream = true,
+};
+
+static const struct command verify_command = {
+    .name = "verify",
+    .summary = "check every byte",
+    .run = log_verify,
+    .words = "PATH",
+    .option_set = COMMAND_OPTIONS_FORMAT,
+    .about = "Check every byte of a segment file, or of every segment below a directory: CRCs, "
+             "offsets, epochs, digests. Each fault is a line on standard error.\n\nExit code 1 if "
+             "a fault was found, or if there is nothing to check.",
+    .examples = "moonmq log verify data\n",
+    .json = "{\"path\":\"data\",\"files\":2,\"batches\":20,\"records\":200,\"bytes\":26200,"
+            "\"faults\":0}",
+};
+
+const struct command command_log = {
+    .name = "log",
+    .summary = "look into log files on disk",
+    .subcommands = (const struct command *const[]){&dump_command, &verify_command, NULL},
+};

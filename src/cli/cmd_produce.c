@@ -40,19 +40,18 @@ static error_t parse_argument(int key, char *argument, struct argp_state *state)
 {
     struct produce_arguments *arguments = state->input;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->common; return 0;
     case 't': arguments->topic = argument; return 0;
     case 'f': arguments->file = argument; return 0;
     case 'k':
-        if (*argument == '\0') argp_error(state, "--key-separator is empty");
+        if (*argument == '\0') cli_usage_error("--key-separator is empty");
         arguments->key_separator = argument;
         return 0;
     case ARGP_KEY_ARG:
-        if (arguments->topic != NULL) argp_error(state, "\"%s\" is one word too many", argument);
+        if (arguments->topic != NULL) cli_usage_error("\"%s\" is one word too many", argument);
         arguments->topic = argument;
         return 0;
     case ARGP_KEY_END:
-        if (arguments->topic == NULL) argp_error(state, "which topic? name it with --topic");
+        if (arguments->topic == NULL) cli_usage_error("which topic? name it with --topic");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -235,32 +234,10 @@ static int produce_from(const struct produce_arguments *arguments, int descripto
     return exit_code;
 }
 
-int cmd_produce(int argc, char **argv)
+static int produce(const struct command *command, int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        {"topic", 't', "NAME", 0, "Append to this topic", 1},
-        {"file", 'f', "FILE", 0, "Read lines from FILE instead of standard input", 1},
-        {"key-separator", 'k', "TEXT", 0,
-         "Each line is KEY, TEXT, VALUE; records of one key keep their order", 1},
-        {0},
-    };
-    static const struct argp_child children[] = {{&cli_options_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {
-        .options = options,
-        .parser = parse_argument,
-        .children = children,
-        .args_doc = "[--topic] NAME",
-        .doc =
-            "Append lines to a topic, one record each; a line is 64 KiB at most.\n\nEvery line "
-            "arrives, and arrives once: when the leader dies, the next one is found and what was "
-            "not acknowledged is sent again, until --timeout passes without an "
-            "acknowledgement. How many brokers must hold a record before it is acknowledged is "
-            "the brokers' setting (Server.Acks).\v"
-            "  seq 1 100000 | moonmq produce --topic numbers\n"
-            "  moonmq produce --topic orders --file orders.txt --key-separator :",
-    };
     struct produce_arguments arguments = {0};
-    cli_parse(&argp, argc, argv, &arguments);
+    cli_parse(command, parse_argument, argc, argv, &arguments, &arguments.common);
     if (arguments.file == NULL) return produce_from(&arguments, STDIN_FILENO);
     int descriptor = open(arguments.file, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) return cli_fail_text("%s: %s", arguments.file, strerror(errno));
@@ -268,3 +245,29 @@ int cmd_produce(int argc, char **argv)
     close(descriptor);
     return exit_code;
 }
+
+static const struct argp_option produce_options[] = {
+    {"topic", 't', "TOPIC", 0, "Append to this topic", 0},
+    {"file", 'f', "FILE", 0, "Read lines from FILE instead of standard input", 0},
+    {"key-separator", 'k', "TEXT", 0,
+     "Each line is KEY, TEXT, VALUE; records of one key keep their order", 0},
+    {0},
+};
+const struct command command_produce = {
+    .name = "produce",
+    .summary = "append lines to a topic",
+    .run = produce,
+    .words = "[--topic] TOPIC",
+    .options = produce_options,
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about =
+        "Append lines to a topic, one record each; a line is 64 KiB at most. On a terminal, it "
+        "tells how far it is.\n\nEvery line "
+        "arrives, and arrives once: when the leader dies, the next one is found and what was "
+        "not acknowledged is sent again, until --timeout passes without an "
+        "acknowledgement. How many brokers must hold a record before it is acknowledged is "
+        "the brokers' setting (Server.Acks).",
+    .examples = "seq 1 100000 | moonmq produce --topic numbers\n"
+                "moonmq produce --topic orders --file orders.txt --key-separator :\n",
+    .json = "{\"topic\":\"orders\",\"acknowledged\":10,\"unacknowledged\":0,\"seconds\":0.5}",
+};

@@ -19,20 +19,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     struct serve_options *options = state->input;
     switch (key) {
     case 'c': options->config = argument; return 0;
-    case ARGP_KEY_ARG: argp_error(state, "takes no argument but --config"); return 0;
+    case ARGP_KEY_ARG: cli_usage_error("takes no argument but --config"); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
-
-static const struct argp_option argp_options[] = {
-    {"config", 'c', "FILE", 0, "the configuration (default appsettings.json)", 0}, {0}};
-static const struct argp argp = {
-    .options = argp_options,
-    .parser = parse,
-    .doc = "Runs a broker in the foreground until SIGTERM or Ctrl-C.\v"
-           "FILE is overlaid by FILE's stem.<MOONMQ_ENVIRONMENT>.json beside it. A bad "
-           "configuration is one line and exit code 78.\n\nexample: moonmq serve --config "
-           "/etc/moonmq/appsettings.json"};
 
 /* Log lines go to stderr, which the file takes the place of; *terminal is what was there before, or
  * -1. */
@@ -78,15 +68,28 @@ int serve_with(const struct server_config *config)
     return status == STATUS_INVALID_CONFIG ? SERVE_BAD_CONFIG : CLI_FAILED;
 }
 
-int cmd_serve(int argc, char **argv)
+static int serve(const struct command *command, int argc, char **argv)
 {
     struct serve_options options = {.config = "appsettings.json"};
     static struct server_config config;
     struct error error = {0};
-    cli_parse(&argp, argc, argv, &options);
+    cli_parse(command, parse, argc, argv, &options, NULL);
     if (config_load(options.config, NULL, &config, &error) != STATUS_OK) {
         fprintf(stderr, "moonmq: %s\n", error.text);
         return SERVE_BAD_CONFIG;
     }
     return serve_with(&config);
 }
+
+static const struct argp_option serve_options_table[] = {
+    {"config", 'c', "FILE", 0, "The configuration (default appsettings.json)", 0}, {0}};
+const struct command command_serve = {
+    .name = "serve",
+    .summary = "run a broker",
+    .run = serve,
+    .options = serve_options_table,
+    .about = "Run a broker in the foreground until SIGTERM or Ctrl-C.\n\n"
+             "FILE is overlaid by FILE's stem.<MOONMQ_ENVIRONMENT>.json beside it. A bad "
+             "configuration is one line and exit code 78.",
+    .examples = "moonmq serve --config /etc/moonmq/appsettings.json\n",
+};

@@ -7,20 +7,6 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
-struct status_arguments {
-    struct cli_options common;
-};
-
-static error_t parse_argument(int key, char *argument, struct argp_state *state)
-{
-    struct status_arguments *arguments = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->common; return 0;
-    case ARGP_KEY_ARG: argp_error(state, "\"%s\" is one word too many", argument); return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
-}
-
 static json_int_t integer_of(const json_t *object, const char *key)
 {
     return json_integer_value(json_object_get(object, key));
@@ -268,24 +254,13 @@ static void print_json(const struct group_status *group)
         "replicas", replicas));
 }
 
-int cmd_status(int argc, char **argv)
+static int status(const struct command *command, int argc, char **argv)
 {
-    static const struct argp_option options[] = {{0}};
-    static const struct argp_child children[] = {{&cli_options_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {
-        .options = options,
-        .parser = parse_argument,
-        .children = children,
-        .doc = "Show the replication group: who leads, who is in sync, who lags. Asks every broker "
-               "that --bootstrap names, and those that these know of.\n\nExit code 0 if a leader "
-               "serves, else 1.\v"
-               "  moonmq status --bootstrap broker-1:9092,broker-2:9092,broker-3:9092",
-    };
-    struct status_arguments arguments;
-    cli_parse(&argp, argc, argv, &arguments);
+    struct cli_options options;
+    cli_parse(command, cli_parse_nothing, argc, argv, NULL, &options);
     struct group_status group;
-    group_status_ask(&arguments.common, &group);
-    if (arguments.common.format == CLI_FORMAT_JSON) {
+    group_status_ask(&options, &group);
+    if (options.format == CLI_FORMAT_JSON) {
         print_json(&group);
     } else {
         print_text(&group);
@@ -294,3 +269,16 @@ int cmd_status(int argc, char **argv)
     group_status_free(&group);
     return exit_code;
 }
+
+const struct command command_status = {
+    .name = "status",
+    .summary = "show the whole replication group at one look",
+    .run = status,
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about = "Show the replication group: who leads, who is in sync, who lags. Asks every broker "
+             "that --bootstrap names, and those that these know of.\n\nExit code 0 if a leader "
+             "serves, else 1.",
+    .examples = "moonmq status --bootstrap broker-1:9092,broker-2:9092,broker-3:9092\n",
+    .json = "{\"leader\":1,\"epoch\":7,\"replicas\":[{\"address\":\"10.0.0.1:9092\","
+            "\"status\":{\"KEY\":\"VALUE\"}}]}",
+};

@@ -24,13 +24,13 @@ struct topic_arguments {
 };
 
 /* KEY=VALUE, in place. */
-static void add_entry(struct topic_arguments *arguments, char *text, struct argp_state *state)
+static void add_entry(struct topic_arguments *arguments, char *text)
 {
     char *equals = strchr(text, '=');
     if (equals == NULL || equals == text) {
-        argp_error(state, "\"%s\" is not KEY=VALUE", text);
+        cli_usage_error("\"%s\" is not KEY=VALUE", text);
     } else if (arguments->entry_count == ENTRIES_MAX) {
-        argp_error(state, "at most %d settings at once", ENTRIES_MAX);
+        cli_usage_error("at most %d settings at once", ENTRIES_MAX);
     } else {
         *equals = '\0';
         arguments->entries[arguments->entry_count++] =
@@ -38,14 +38,14 @@ static void add_entry(struct topic_arguments *arguments, char *text, struct argp
     }
 }
 
-static void take_word(struct topic_arguments *arguments, char *word, struct argp_state *state)
+static void take_word(struct topic_arguments *arguments, char *word)
 {
     if (arguments->wants_topic && arguments->topic == NULL) {
         arguments->topic = word;
     } else if (arguments->wants_entries) {
-        add_entry(arguments, word, state);
+        add_entry(arguments, word);
     } else {
-        argp_error(state, "\"%s\" is one word too many", word);
+        cli_usage_error("\"%s\" is one word too many", word);
     }
 }
 
@@ -53,40 +53,30 @@ static error_t parse_argument(int key, char *argument, struct argp_state *state)
 {
     struct topic_arguments *arguments = state->input;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->common; return 0;
     case 'p':
-        arguments->partitions =
-            (uint32_t)cli_parse_number(state, "--partitions", argument, 1, 1024);
+        arguments->partitions = (uint32_t)cli_parse_number("--partitions", argument, 1, 1024);
         arguments->has_partitions = true;
         return 0;
-    case 'c': add_entry(arguments, argument, state); return 0;
+    case 'c': add_entry(arguments, argument); return 0;
     case KEY_IF_NOT_EXISTS: arguments->if_not_exists = true; return 0;
     case KEY_IF_EXISTS: arguments->if_exists = true; return 0;
-    case ARGP_KEY_ARG: take_word(arguments, argument, state); return 0;
+    case ARGP_KEY_ARG: take_word(arguments, argument); return 0;
     case ARGP_KEY_END:
         if (arguments->wants_topic && arguments->topic == NULL) {
-            argp_error(state, "which topic?");
+            cli_usage_error("which topic?");
         }
         if (arguments->wants_entries && arguments->entry_count == 0) {
-            argp_error(state, "which settings? name them as KEY=VALUE");
+            cli_usage_error("which settings? name them as KEY=VALUE");
         }
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
 
-static const struct argp_child children[] = {{&cli_options_argp, 0, NULL, 0}, {0}};
-
-static struct moonmq_client *start(const struct argp_option *options, const char *words,
-                                   const char *doc, int argc, char **argv,
+static struct moonmq_client *start(const struct command *command, int argc, char **argv,
                                    struct topic_arguments *arguments)
 {
-    struct argp argp = {.options = options,
-                        .parser = parse_argument,
-                        .args_doc = words,
-                        .doc = doc,
-                        .children = children};
-    cli_parse(&argp, argc, argv, arguments);
+    cli_parse(command, parse_argument, argc, argv, arguments, &arguments->common);
     return cli_connect(&arguments->common, true);
 }
 
@@ -122,21 +112,11 @@ static bool settings_are_valid(const struct topic_arguments *arguments)
     return status == STATUS_OK;
 }
 
-static int topic_create(int argc, char **argv)
+static int topic_create(const struct command *command, int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        {"partitions", 'p', "N", 0, "Number of partitions (default 1)", 1},
-        {"config", 'c', "KEY=VALUE", 0, "A setting; may be given several times", 1},
-        {"if-not-exists", KEY_IF_NOT_EXISTS, NULL, 0, "It is no error if the topic is there", 1},
-        {0},
-    };
     struct topic_arguments arguments = {.wants_topic = true, .partitions = 1};
     struct moonmq_error error;
-    struct moonmq_client *client =
-        start(options, "NAME",
-              "Create a topic. It is there on every replica in sync when this returns.\v"
-              "  moonmq topic create orders --partitions 6 --config retention.ms=604800000",
-              argc, argv, &arguments);
+    struct moonmq_client *client = start(command, argc, argv, &arguments);
     if (client == NULL) return CLI_FAILED;
     if (!settings_are_valid(&arguments)) {
         moonmq_client_free(client);
@@ -161,16 +141,11 @@ static int topic_create(int argc, char **argv)
 
 /* ---- delete, grow, alter ---- */
 
-static int topic_delete(int argc, char **argv)
+static int topic_delete(const struct command *command, int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        {"if-exists", KEY_IF_EXISTS, NULL, 0, "It is no error if there is no such topic", 1},
-        {0},
-    };
     struct topic_arguments arguments = {.wants_topic = true};
     struct moonmq_error error;
-    struct moonmq_client *client = start(
-        options, "NAME", "Delete a topic with all its records, for good.", argc, argv, &arguments);
+    struct moonmq_client *client = start(command, argc, argv, &arguments);
     if (client == NULL) return CLI_FAILED;
     int code = moonmq_delete_topic(client, arguments.topic, &error);
     if (code == MOONMQ_TOPIC_MISSING && arguments.if_exists) {
@@ -179,20 +154,11 @@ static int topic_delete(int argc, char **argv)
     return finish(client, code, &error, &arguments, "deleted");
 }
 
-static int topic_grow(int argc, char **argv)
+static int topic_grow(const struct command *command, int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        {"partitions", 'p', "N", 0, "The new total", 1},
-        {0},
-    };
     struct topic_arguments arguments = {.wants_topic = true};
     struct moonmq_error error;
-    struct moonmq_client *client =
-        start(options, "NAME",
-              "Give a topic more partitions. Records stay where they are, so a key may go to "
-              "another partition from then on.\v"
-              "  moonmq topic grow orders --partitions 12",
-              argc, argv, &arguments);
+    struct moonmq_client *client = start(command, argc, argv, &arguments);
     if (client == NULL) return CLI_FAILED;
     if (!arguments.has_partitions) {
         moonmq_client_free(client);
@@ -203,15 +169,11 @@ static int topic_grow(int argc, char **argv)
     return finish(client, code, &error, &arguments, "grown");
 }
 
-static int topic_alter(int argc, char **argv)
+static int topic_alter(const struct command *command, int argc, char **argv)
 {
-    static const struct argp_option options[] = {{0}};
     struct topic_arguments arguments = {.wants_topic = true, .wants_entries = true};
     struct moonmq_error error;
-    struct moonmq_client *client = start(options, "NAME KEY=VALUE…",
-                                         "Change settings of a topic.\v"
-                                         "  moonmq topic alter orders retention.ms=86400000",
-                                         argc, argv, &arguments);
+    struct moonmq_client *client = start(command, argc, argv, &arguments);
     if (client == NULL) return CLI_FAILED;
     int code = moonmq_alter_topic(client, arguments.topic, arguments.entries, arguments.entry_count,
                                   &error);
@@ -220,13 +182,11 @@ static int topic_alter(int argc, char **argv)
 
 /* ---- list ---- */
 
-static int topic_list(int argc, char **argv)
+static int topic_list(const struct command *command, int argc, char **argv)
 {
-    static const struct argp_option options[] = {{0}};
     struct topic_arguments arguments = {0};
     struct moonmq_error error;
-    struct moonmq_client *client =
-        start(options, "", "Print the names of all topics.", argc, argv, &arguments);
+    struct moonmq_client *client = start(command, argc, argv, &arguments);
     if (client == NULL) return CLI_FAILED;
     char **names;
     size_t count;
@@ -307,14 +267,11 @@ static void describe_as_json(const struct moonmq_topic *topic, const struct moon
                           "config", config));
 }
 
-static int topic_describe(int argc, char **argv)
+static int topic_describe(const struct command *command, int argc, char **argv)
 {
-    static const struct argp_option options[] = {{0}};
     struct topic_arguments arguments = {.wants_topic = true};
     struct moonmq_error error;
-    struct moonmq_client *client =
-        start(options, "NAME", "Print a topic's partitions, offsets and settings.", argc, argv,
-              &arguments);
+    struct moonmq_client *client = start(command, argc, argv, &arguments);
     if (client == NULL) return CLI_FAILED;
     struct moonmq_topic *topic = NULL;
     struct moonmq_offsets *offsets = NULL;
@@ -338,16 +295,102 @@ static int topic_describe(int argc, char **argv)
     return CLI_OK;
 }
 
-int cmd_topic(int argc, char **argv)
-{
-    static const struct command commands[] = {
-        {"create", topic_create, "create a topic"},
-        {"list", topic_list, "print the names of all topics"},
-        {"describe", topic_describe, "print a topic's partitions, offsets and settings"},
-        {"alter", topic_alter, "change settings of a topic"},
-        {"grow", topic_grow, "give a topic more partitions"},
-        {"delete", topic_delete, "delete a topic with all its records"},
-        {NULL, NULL, NULL},
-    };
-    return commands_run(commands, argc, argv, "Topics.");
-}
+/* ---- the table ---- */
+
+#define DONE_JSON(done) "{\"topic\":\"orders\",\"done\":\"" done "\"}"
+
+static const struct argp_option create_options[] = {
+    {"partitions", 'p', "N", 0, "Number of partitions (default 1)", 0},
+    {"config", 'c', "KEY=VALUE", 0, "A setting; may be given several times", 0},
+    {"if-not-exists", KEY_IF_NOT_EXISTS, NULL, 0, "It is no error if the topic is there", 0},
+    {0},
+};
+static const struct command create_command = {
+    .name = "create",
+    .summary = "create a topic",
+    .run = topic_create,
+    .words = "TOPIC",
+    .options = create_options,
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about = "Create a topic. It is there on every replica in sync when this returns.",
+    .examples = "moonmq topic create orders --partitions 6 --config retention.ms=604800000\n",
+    .json = DONE_JSON("created"),
+};
+
+static const struct command list_command = {
+    .name = "list",
+    .summary = "print the names of all topics",
+    .run = topic_list,
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about = "Print the names of all topics, one a line.",
+    .examples = "moonmq topic list\n",
+    .json = "[\"orders\"]",
+};
+
+static const struct command describe_command = {
+    .name = "describe",
+    .summary = "print a topic's partitions, offsets and settings",
+    .run = topic_describe,
+    .words = "TOPIC",
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about =
+        "Print a topic's partitions, offsets and settings. Behind the high watermark is what no "
+        "failover takes back.",
+    .examples = "moonmq topic describe orders\n",
+    .json = "{\"topic\":\"orders\",\"partitions\":[{\"partition\":0,\"earliest\":0,\"latest\":10,"
+            "\"high_watermark\":10,\"high_watermark_exact\":true}],"
+            "\"config\":{\"KEY\":\"VALUE\"}}",
+};
+
+static const struct command alter_command = {
+    .name = "alter",
+    .summary = "change settings of a topic",
+    .run = topic_alter,
+    .words = "TOPIC KEY=VALUE…",
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about = "Change settings of a topic.",
+    .examples = "moonmq topic alter orders retention.ms=86400000\n",
+    .json = DONE_JSON("altered"),
+};
+
+static const struct argp_option grow_options[] = {
+    {"partitions", 'p', "N", 0, "The new total", 0},
+    {0},
+};
+static const struct command grow_command = {
+    .name = "grow",
+    .summary = "give a topic more partitions",
+    .run = topic_grow,
+    .words = "TOPIC",
+    .options = grow_options,
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about =
+        "Give a topic more partitions. Records stay where they are, so a key may go to another "
+        "partition from then on.",
+    .examples = "moonmq topic grow orders --partitions 12\n",
+    .json = DONE_JSON("grown"),
+};
+
+static const struct argp_option delete_options[] = {
+    {"if-exists", KEY_IF_EXISTS, NULL, 0, "It is no error if there is no such topic", 0},
+    {0},
+};
+static const struct command delete_command = {
+    .name = "delete",
+    .summary = "delete a topic with all its records",
+    .run = topic_delete,
+    .words = "TOPIC",
+    .options = delete_options,
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about = "Delete a topic with all its records, for good.",
+    .examples = "moonmq topic delete orders\n",
+    .json = DONE_JSON("deleted"),
+};
+
+const struct command command_topic = {
+    .name = "topic",
+    .summary = "create, list, describe, alter, grow and delete topics",
+    .subcommands =
+        (const struct command *const[]){&create_command, &list_command, &describe_command,
+                                        &alter_command, &grow_command, &delete_command, NULL},
+};

@@ -27,29 +27,25 @@ static error_t parse_argument(int key, char *argument, struct argp_state *state)
 {
     struct txn_arguments *arguments = state->input;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &arguments->common; return 0;
     case ARGP_KEY_ARG:
         if (!arguments->wants_id || arguments->id != NULL) {
-            argp_error(state, "\"%s\" is one word too many", argument);
+            cli_usage_error("\"%s\" is one word too many", argument);
         }
         arguments->id = argument;
         return 0;
     case ARGP_KEY_END:
         if (arguments->wants_id && arguments->id == NULL) {
-            argp_error(state, "which transactional id? `moonmq txn list` shows those there are");
+            cli_usage_error("which transactional id? `moonmq txn list` shows those there are");
         }
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
 
-static int start(struct cli_kafka *kafka, const char *words, const char *doc, int argc, char **argv,
+static int start(const struct command *command, struct cli_kafka *kafka, int argc, char **argv,
                  struct txn_arguments *arguments)
 {
-    static const struct argp_child children[] = {{&cli_options_argp, 0, NULL, 0}, {0}};
-    const struct argp argp = {
-        .parser = parse_argument, .args_doc = words, .doc = doc, .children = children};
-    cli_parse(&argp, argc, argv, arguments);
+    cli_parse(command, parse_argument, argc, argv, arguments, &arguments->common);
     return cli_kafka_open(kafka, &arguments->common);
 }
 
@@ -102,17 +98,13 @@ static void print_list(const struct txn_arguments *arguments,
     output_table_print(&table);
 }
 
-static int txn_list(int argc, char **argv)
+static int txn_list(const struct command *command, int argc, char **argv)
 {
     struct txn_arguments arguments = {0};
     struct cli_kafka kafka;
     struct kafka_list_transactions_request request = {0};
     struct kafka_list_transactions_response response;
-    int code = start(&kafka, NULL,
-                     "List transactional producers and the state of their transactions.\v"
-                     "  moonmq txn list\n"
-                     "  moonmq txn list --format json",
-                     argc, argv, &arguments);
+    int code = start(command, &kafka, argc, argv, &arguments);
     if (code == CLI_OK) {
         code = cli_kafka_ask(&kafka, KAFKA_LIST_TRANSACTIONS, LIST_VERSION, &request, &response);
     }
@@ -196,16 +188,12 @@ static int describe(struct cli_kafka *kafka, const struct txn_arguments *argumen
     return cli_kafka_check(response->transaction_states.items[0].error_code, arguments->id);
 }
 
-static int txn_describe(int argc, char **argv)
+static int txn_describe(const struct command *command, int argc, char **argv)
 {
     struct txn_arguments arguments = {.wants_id = true};
     struct cli_kafka kafka;
     struct kafka_describe_transactions_response response;
-    int code =
-        start(&kafka, "ID",
-              "Show the transaction of a transactional id: its state, producer, partitions.\v"
-              "  moonmq txn describe copier-1",
-              argc, argv, &arguments);
+    int code = start(command, &kafka, argc, argv, &arguments);
     if (code == CLI_OK) code = describe(&kafka, &arguments, &response);
     if (code == CLI_OK) print_description(&arguments, &response.transaction_states.items[0]);
     cli_kafka_close(&kafka);
@@ -228,17 +216,13 @@ static int fence(struct cli_kafka *kafka, const struct txn_arguments *arguments,
     return code == CLI_OK ? cli_kafka_check(response->error_code, arguments->id) : code;
 }
 
-static int txn_abort(int argc, char **argv)
+static int txn_abort(const struct command *command, int argc, char **argv)
 {
     struct txn_arguments arguments = {.wants_id = true};
     struct cli_kafka kafka;
     struct kafka_describe_transactions_response before;
     struct kafka_init_producer_id_response after;
-    int code = start(&kafka, "ID",
-                     "Abort the open transaction of a transactional id that is stuck. Its producer "
-                     "is fenced: it can go on only by starting anew.\v"
-                     "  moonmq txn abort copier-1",
-                     argc, argv, &arguments);
+    int code = start(command, &kafka, argc, argv, &arguments);
     /* First, so that a mistyped id is not made. */
     if (code == CLI_OK) code = describe(&kafka, &arguments, &before);
     if (code == CLI_OK) {
@@ -259,13 +243,47 @@ static int txn_abort(int argc, char **argv)
     return code;
 }
 
-int cmd_txn(int argc, char **argv)
-{
-    static const struct command commands[] = {
-        {"list", txn_list, "transactional producers and their state"},
-        {"describe", txn_describe, "one of them, with its partitions"},
-        {"abort", txn_abort, "abort a transaction that is stuck"},
-        {NULL, NULL, NULL},
-    };
-    return commands_run(commands, argc, argv, "Transactions.");
-}
+/* ---- the table ---- */
+
+static const struct command list_command = {
+    .name = "list",
+    .summary = "transactional producers and their state",
+    .run = txn_list,
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about = "List transactional producers and the state of their transactions.",
+    .examples = "moonmq txn list\n"
+                "moonmq txn list --format json\n",
+    .json = "[{\"id\":\"copier-1\",\"state\":\"Ongoing\",\"producer_id\":4}]",
+};
+
+static const struct command describe_command = {
+    .name = "describe",
+    .summary = "one of them, with its partitions",
+    .run = txn_describe,
+    .words = "ID",
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about = "Show the transaction of a transactional id: its state, producer, partitions.",
+    .examples = "moonmq txn describe copier-1\n",
+    .json = "{\"id\":\"copier-1\",\"state\":\"Ongoing\",\"producer_id\":4,\"producer_epoch\":0,"
+            "\"timeout_ms\":60000,\"started_ms\":1764500000000,"
+            "\"partitions\":[{\"topic\":\"orders\",\"partition\":0}]}",
+};
+
+static const struct command abort_command = {
+    .name = "abort",
+    .summary = "abort a transaction that is stuck",
+    .run = txn_abort,
+    .words = "ID",
+    .option_set = COMMAND_OPTIONS_CLIENT,
+    .about = "Abort the open transaction of a transactional id that is stuck. Its producer is "
+             "fenced: it can go on only by starting anew.",
+    .examples = "moonmq txn abort copier-1\n",
+    .json = "{\"id\":\"copier-1\",\"done\":\"aborted\"}",
+};
+
+const struct command command_txn = {
+    .name = "txn",
+    .summary = "list, describe and abort transactions",
+    .subcommands =
+        (const struct command *const[]){&list_command, &describe_command, &abort_command, NULL},
+};

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/help.h"
+#include "cli/option_check.h"
 #include "cli/output.h"
 
 #define BOOTSTRAP_DEFAULT  "127.0.0.1:9092"
@@ -14,126 +16,198 @@
 /* How long a command looks for a first leader unless --timeout says so: an election takes less. */
 #define CONNECT_MS_MAX 3000
 
-enum option_key { KEY_USER = 0x100, KEY_PASSWORD, KEY_USAGE };
+enum option_key { KEY_USER = 0x100, KEY_PASSWORD };
 
-static const struct argp_option option_table[] = {
+#define FORMAT_OPTION                                                   \
+    {                                                                   \
+        "format", 'F', "text|json", 0, "How to print (default text)", 0 \
+    }
+#define HELP_OPTION                                \
+    {                                              \
+        "help", 'h', NULL, 0, "Print this help", 0 \
+    }
+
+static const struct argp_option broker_options[] = {
     {"bootstrap", 'b', "HOST:PORT,…", 0,
-     "Brokers to ask for the leader (default " BOOTSTRAP_DEFAULT ", or $MOONMQ_BOOTSTRAP)", 90},
-    {"user", KEY_USER, "NAME", 0, "Log in as NAME (default $MOONMQ_USER)", 90},
+     "Brokers to ask for the leader (default " BOOTSTRAP_DEFAULT ", or $MOONMQ_BOOTSTRAP)", 0},
+    {"user", KEY_USER, "NAME", 0, "Log in as NAME (default $MOONMQ_USER)", 0},
     {"password", KEY_PASSWORD, "TEXT", 0,
-     "Password; others can see it in the list of processes: better set $MOONMQ_PASSWORD", 90},
+     "Password; others can see it in the list of processes: better set $MOONMQ_PASSWORD", 0},
     {"timeout", 'T', "SECONDS", 0,
-     "Give up after so long without an answer (default 60; a first leader is looked for 3)", 90},
-    {"format", 'F', "text|json", 0, "How to print (default text)", 90},
-    {"help", 'h', NULL, 0, "Print this help", 99},
-    {"usage", KEY_USAGE, NULL, OPTION_HIDDEN, NULL, 99},
+     "Give up after so long without an answer (default 60; a first leader is looked for 3)", 0},
+    FORMAT_OPTION,
+    HELP_OPTION,
     {0},
 };
+static const struct argp_option format_options[] = {FORMAT_OPTION, HELP_OPTION, {0}};
+static const struct argp_option help_options[] = {HELP_OPTION, {0}};
 
-/* Splits at commas, in place. */
-static void set_bootstrap(struct cli_options *options, const char *text, struct argp_state *state)
+const struct argp_option *cli_options_of(enum command_options set)
 {
-    if (strlen(text) >= sizeof(options->bootstrap)) argp_error(state, "--bootstrap is too long");
+    switch (set) {
+    case COMMAND_OPTIONS_CLIENT: return broker_options;
+    case COMMAND_OPTIONS_FORMAT: return format_options;
+    case COMMAND_OPTIONS_OWN: return help_options;
+    }
+    return help_options;
+}
+
+/* Of the command that runs: there is one a process. */
+static const char *program_name = "moonmq";
+static const struct command *running;
+
+/* Splits at commas, in place. NULL, or what is wrong with it. */
+static const char *set_bootstrap(struct cli_options *options, const char *text)
+{
+    if (strlen(text) >= sizeof(options->bootstrap)) return "--bootstrap is too long";
     snprintf(options->bootstrap, sizeof(options->bootstrap), "%s", text);
     options->host_count = 0;
     char *rest = options->bootstrap;
     for (char *host; (host = strsep(&rest, ", ")) != NULL;) {
         if (*host == '\0') continue;
-        if (options->host_count == CLI_HOSTS_MAX) {
-            argp_error(state, "--bootstrap takes at most %d brokers", CLI_HOSTS_MAX);
-        }
-        if (strrchr(host, ':') == NULL) {
-            argp_error(state, "--bootstrap: \"%s\" has no port; write HOST:PORT", host);
-        }
+        if (options->host_count == CLI_HOSTS_MAX) return "--bootstrap names too many brokers";
+        if (strrchr(host, ':') == NULL) return "--bootstrap: a broker has no port: write HOST:PORT";
         options->hosts[options->host_count++] = host;
     }
-    if (options->host_count == 0) argp_error(state, "--bootstrap names no broker");
+    return options->host_count == 0 ? "--bootstrap names no broker" : NULL;
 }
 
-static void set_defaults(struct cli_options *options, struct argp_state *state)
+static const char *set_defaults(struct cli_options *options, const char *bootstrap)
 {
-    const char *bootstrap = getenv("MOONMQ_BOOTSTRAP");
-    set_bootstrap(options, bootstrap == NULL ? BOOTSTRAP_DEFAULT : bootstrap, state);
+    *options = (struct cli_options){.timeout_ms = TIMEOUT_MS_DEFAULT};
     options->user = getenv("MOONMQ_USER");
     options->password = getenv("MOONMQ_PASSWORD");
-    options->timeout_ms = TIMEOUT_MS_DEFAULT;
+    if (bootstrap == NULL) bootstrap = getenv("MOONMQ_BOOTSTRAP");
+    return set_bootstrap(options, bootstrap == NULL ? BOOTSTRAP_DEFAULT : bootstrap);
 }
 
-static error_t parse_option(int key, char *argument, struct argp_state *state)
+bool cli_options_init(struct cli_options *options, const char *bootstrap)
+{
+    return set_defaults(options, bootstrap) == NULL;
+}
+
+static enum cli_format parse_format(const char *text)
+{
+    if (strcmp(text, "json") != 0 && strcmp(text, "text") != 0) {
+        cli_usage_error("--format is text or json, not \"%s\"", text);
+    }
+    return strcmp(text, "json") == 0 ? CLI_FORMAT_JSON : CLI_FORMAT_TEXT;
+}
+
+static error_t parse_help(int key)
+{
+    if (key != 'h') return ARGP_ERR_UNKNOWN;
+    help_print(running, program_name, stdout);
+    exit(fflush(stdout) == 0 ? CLI_OK : cli_fail_output());
+}
+
+static error_t refuse_if(const char *what_is_wrong)
+{
+    if (what_is_wrong != NULL) cli_usage_error("%s", what_is_wrong);
+    return 0;
+}
+
+static error_t parse_client_option(int key, char *argument, struct argp_state *state)
 {
     struct cli_options *options = state->input;
     switch (key) {
-    case ARGP_KEY_INIT: set_defaults(options, state); return 0;
-    case 'b': set_bootstrap(options, argument, state); return 0;
+    case ARGP_KEY_INIT: return refuse_if(set_defaults(options, NULL));
+    case 'b': return refuse_if(set_bootstrap(options, argument));
     case KEY_USER: options->user = argument; return 0;
     case KEY_PASSWORD: options->password = argument; return 0;
     case 'T':
-        options->timeout_ms = cli_parse_seconds(state, "--timeout", argument);
+        options->timeout_ms = cli_parse_seconds("--timeout", argument);
         options->has_timeout = true;
         return 0;
-    case 'F':
-        if (strcmp(argument, "json") == 0) {
-            options->format = CLI_FORMAT_JSON;
-        } else if (strcmp(argument, "text") != 0) {
-            argp_error(state, "--format is text or json, not \"%s\"", argument);
-        }
-        return 0;
-    case 'h': argp_state_help(state, stdout, ARGP_HELP_STD_HELP); return 0;
-    case KEY_USAGE: argp_state_help(state, stdout, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK); return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    case 'F': options->format = parse_format(argument); return 0;
+    default: return parse_help(key);
     }
 }
 
-const struct argp cli_options_argp = {.options = option_table, .parser = parse_option};
-
-static const char *program_name = "moonmq";
-
-static bool has_own_help(const struct argp *argp)
+static error_t parse_format_option(int key, char *argument, struct argp_state *state)
 {
-    for (const struct argp_option *option = argp->options;
-         option != NULL && (option->name != NULL || option->key != 0 || option->doc != NULL);
-         option++) {
-        if (option->key == 'h') return true;
-    }
-    for (const struct argp_child *child = argp->children; child != NULL && child->argp != NULL;
-         child++) {
-        if (has_own_help(child->argp)) return true;
-    }
-    return false;
+    enum cli_format *format = state->input;
+    if (key != 'F') return parse_help(key);
+    *format = parse_format(argument);
+    return 0;
 }
 
-void cli_parse(const struct argp *argp, int argc, char **argv, void *input)
+static error_t parse_help_option(int key, char *argument, struct argp_state *state)
 {
-    static char long_help[] = "--help";
+    (void)argument;
+    (void)state;
+    return parse_help(key);
+}
+
+/* ---- parsing ---- */
+
+void cli_set_program_name(const char *name)
+{
+    program_name = name;
+}
+
+error_t cli_parse_nothing(int key, char *argument, struct argp_state *state)
+{
+    (void)state;
+    if (key != ARGP_KEY_ARG) return ARGP_ERR_UNKNOWN;
+    cli_usage_error("\"%s\" is one word too many", argument);
+}
+
+struct parse_input {
+    argp_parser_t parser;
+    void *own, *common;
+};
+
+/* The command's parser, which knows nothing of children. */
+static error_t parse_own(int key, char *argument, struct argp_state *state)
+{
+    struct parse_input *input = state->input;
+    if (key == ARGP_KEY_INIT) state->child_inputs[0] = input->common;
+    state->input = input->own;
+    error_t code = input->parser(key, argument, state);
+    state->input = input;
+    return code;
+}
+
+void cli_parse(const struct command *command, argp_parser_t parser, int argc, char **argv,
+               void *input, void *common)
+{
+    static const argp_parser_t parsers[] = {
+        [COMMAND_OPTIONS_OWN] = parse_help_option,
+        [COMMAND_OPTIONS_FORMAT] = parse_format_option,
+        [COMMAND_OPTIONS_CLIENT] = parse_client_option,
+    };
+    const struct argp set = {.options = cli_options_of(command->option_set),
+                             .parser = parsers[command->option_set]};
+    const struct argp_child children[] = {{&set, 0, NULL, 0}, {0}};
+    const struct argp argp = {
+        .options = command->options, .parser = parse_own, .children = children};
+    struct parse_input inputs = {parser, input, common};
     program_name = argv[0];
-    argp_err_exit_status = CLI_USAGE;
-    unsigned flags = ARGP_NO_HELP;
-    if (!has_own_help(argp)) {
-        /* argp's own help knows no -h. */
-        flags = 0;
-        if (argc == 2 && strcmp(argv[1], "-h") == 0) argv[1] = long_help;
+    running = command;
+    option_check(command, argc, argv);
+    if (argp_parse(&argp, argc, argv, ARGP_NO_HELP | ARGP_NO_ERRS, NULL, &inputs) != 0) {
+        cli_usage_error("not called right");
     }
-    if (argp_parse(argp, argc, argv, flags, NULL, input) != 0) exit(CLI_USAGE);
 }
 
-int64_t cli_parse_number(struct argp_state *state, const char *what, const char *text, int64_t low,
-                         int64_t high)
+int64_t cli_parse_number(const char *what, const char *text, int64_t low, int64_t high)
 {
     char *end;
     long long value = strtoll(text, &end, 10);
     if (*text == '\0' || *end != '\0' || value < low || value > high) {
-        argp_error(state, "%s: \"%s\" is not a number from %lld to %lld", what, text,
-                   (long long)low, (long long)high);
+        cli_usage_error("%s: \"%s\" is not a number from %lld to %lld", what, text, (long long)low,
+                        (long long)high);
     }
     return value;
 }
 
-int cli_parse_seconds(struct argp_state *state, const char *what, const char *text)
+int cli_parse_seconds(const char *what, const char *text)
 {
     char *end;
     double seconds = strtod(text, &end);
     if (*text == '\0' || *end != '\0' || !(seconds > 0) || seconds > 1e6) {
-        argp_error(state, "%s: \"%s\" is not a number of seconds above 0", what, text);
+        cli_usage_error("%s: \"%s\" is not a number of seconds above 0", what, text);
     }
     int ms = (int)(seconds * 1000);
     return ms < 1 ? 1 : ms;
@@ -209,16 +283,31 @@ int cli_fail(const struct moonmq_error *error, const char *subject)
     return CLI_FAILED;
 }
 
-int cli_fail_text(const char *format, ...)
+static void print_failure(const char *format, va_list arguments)
 {
     /* What was printed so far belongs above the error. */
     fflush(stdout);
     fprintf(stderr, "%s: ", program_name);
+    output_line_to(stderr, format, arguments);
+}
+
+int cli_fail_text(const char *format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
-    output_line_to(stderr, format, arguments);
+    print_failure(format, arguments);
     va_end(arguments);
     return CLI_FAILED;
+}
+
+void cli_usage_error(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_failure(format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "  `%s -h` tells how it is called\n", program_name);
+    exit(CLI_USAGE);
 }
 
 int cli_fail_output(void)

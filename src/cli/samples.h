@@ -19,5 +19,7 @@ uint32_t samples_percentile_us(struct samples *samples, double fraction);
 /* "p50 0.4 ms, p99 …, max …". */
 void samples_print(struct samples *samples, const char *title);
 json_t *samples_json(struct samples *samples);
+/* An example of it. */
+#define SAMPLES_JSON "{\"p50\":0.4,\"p90\":0.6,\"p99\":1.2,\"p99.9\":2.5,\"max\":4.1}"
 
 #endif

@@ -1,12 +1,12 @@
 /* config_keys.c: the table of configuration keys, and the walk that finds each key of a document in
  * it. */
-#include <ctype.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/edit_distance.h"
 #include "broker/offsets.h"
 #include "server/config.h"
 
@@ -194,35 +194,6 @@ static const struct key *find(const char *path)
 
 /* ---- unknown keys ---- */
 
-#define NAME_MAX_BYTES 64
-
-static size_t least(size_t a, size_t b, size_t c)
-{
-    size_t low = a < b ? a : b;
-    return low < c ? low : c;
-}
-
-/* Edits between two names, upper and lower case alike. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[NAME_MAX_BYTES + 1];
-    size_t a_bytes = strlen(a), b_bytes = strlen(b);
-    if (a_bytes > NAME_MAX_BYTES || b_bytes > NAME_MAX_BYTES) return NAME_MAX_BYTES;
-    for (size_t j = 0; j <= b_bytes; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= a_bytes; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b_bytes; j++) {
-            size_t above = row[j];
-            bool same = tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]);
-            row[j] = least(above + 1, row[j - 1] + 1, diagonal + !same);
-            diagonal = above;
-        }
-    }
-    return row[b_bytes];
-}
-
 /* The key that was probably meant: of the same section if one is near, else the same name
  * elsewhere. */
 static const char *suggest(const char *path)
@@ -237,7 +208,7 @@ static const char *suggest(const char *path)
         size_t section = other_dot == NULL ? 0 : (size_t)(other_dot - keys[i].path);
         size_t own_section = dot == NULL ? 0 : (size_t)(dot - path);
         bool same_section = section == own_section && strncmp(keys[i].path, path, section) == 0;
-        size_t d = 2 * distance(name, other) + !same_section;
+        size_t d = 2 * edit_distance(name, other) + !same_section;
         if (d < 2 * best_distance) {
             best_distance = (d + 1) / 2;
             best = keys[i].path;

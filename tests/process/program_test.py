@@ -1,0 +1,221 @@
+"""The program's own table: help, manual page, completion and what was meant are read from it, for every command."""
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import time
+
+import pytest
+
+import clients
+from group import ROOT, moonmq_binary
+
+BASH = "source <(moonmq completion bash)\n"
+
+
+def run(*arguments, **settings):
+    return subprocess.run([str(moonmq_binary()), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=60, check=False, env={**os.environ, **settings})
+
+
+def table():
+    return json.loads(run("help", "--format", "json").stdout)
+
+
+def with_path():
+    """So that the program is found by its name."""
+    return {**os.environ, "PATH": f"{moonmq_binary().parent}:{os.environ['PATH']}"}
+
+
+# ---- help ----
+
+def test_each_command_tells_how_it_is_called_its_options_and_an_example():
+    for entry in table():
+        words = entry["command"].split()[1:]
+        texts = {run(*words, flag).stdout for flag in ("-h", "--help")} | {run("help", *words).stdout}
+        assert len(texts) == 1, entry["command"]
+        (text,) = texts
+        assert text.startswith(f"usage: {entry['command']} "), text
+        assert max(len(line) for line in text.splitlines() if not line.startswith("  ")) <= 96
+        for option in entry["options"]:
+            assert f"--{option['name']}" in text
+        if entry["options"]:
+            assert f"\nexamples:\n  {'moonmq' if 'failpoints' not in words else 'MOONMQ'}" in text, text
+
+
+def test_the_program_without_a_command_tells_what_there_is():
+    bare = run()
+    assert bare.returncode == 2 and not bare.stdout and "moonmq serve" in bare.stderr
+    assert run("help").stdout == bare.stderr == run("-h").stdout
+
+
+@pytest.mark.parametrize("typed, said", [
+    (("topc",), 'there is no command "topc"; did you mean "topic"?'),
+    (("topic", "descrbe", "x"), 'there is no command "descrbe"; did you mean "describe"?'),
+    (("help", "leader", "transfr"), 'did you mean "transfer"?'),
+    (("topic", "create", "x", "--partitons", "3"), "there is no option --partitons; did you mean --partitions?"),
+    (("consume", "x", "--until-edn"), "did you mean --until-end?"),
+    (("produce", "--toppic=x"), "there is no option --toppic; did you mean --topic?"),
+    (("status", "--zzzzzz"), "there is no option --zzzzzz\n"),
+    (("topic", "create", "x", "--partitions"), "--partitions needs a value: N"),
+    (("topic", "create", "x", "--if-not-exists=yes"), "--if-not-exists takes no value"),
+    (("topic", "create"), "which topic?"),
+    (("group", "reset", "g", "--topic", "t"), "--to is missing"),
+    (("status", "-Z"), "there is no option -Z\n"),
+    (("status", "--", "-Z"), '"-Z" is one word too many'),
+    (("topic", "list", "extra"), '"extra" is one word too many'),
+    (("topic", "list", "--format", "xml"), '--format is text or json, not "xml"'),
+    (("version", "extra"), '"extra" is one word too many'),
+    (("completion", "fish"), "for bash and for zsh"),
+    (("config", "check"), "name the file"),
+])
+def test_what_was_typed_wrong_is_named_with_what_was_meant(typed, said):
+    answer = run(*typed)
+    assert answer.returncode == 2 and not answer.stdout
+    assert said in answer.stderr and re.search("\n  `moonmq.* -h` (lists|tells)", answer.stderr)
+
+
+def test_values_and_beginnings_of_options_are_no_mistakes():
+    assert run("hash", "--iter", "1", "--fo=json").returncode == 1  # no password, but no usage error
+    assert run("consume", "x", "--key-separator", "--nope", "-nx").stderr.count("--count") == 1
+
+
+def test_the_version_is_told_as_before():
+    assert run("version").stdout == run("--version").stdout == run("-v").stdout
+    assert run("version", "--short").stdout.strip() == json.loads(run("version", "--json").stdout)["version"]
+
+
+# ---- manual page ----
+
+def test_the_manual_page_names_every_command_and_option(tmp_path):
+    page = run("help", "--manual").stdout
+    plain = page.replace("\\-", "-").replace("\\e", "\\")
+    for entry in table():
+        if entry["options"]:
+            assert f'.SS "{entry["command"]} [OPTION…]' in plain, entry["command"]
+            section = plain[plain.index(f'.SS "{entry["command"]} [OPTION…]'):]
+            section = section[:section.find("\n.S", 4)]
+            for option in entry["options"]:
+                assert f"--{option['name']}\\fR" in (section if option["own"] else plain)
+    if shutil.which("man"):
+        (tmp_path / "moonmq.1").write_text(page)
+        shown = subprocess.run(["man", "--warnings", "-l", str(tmp_path / "moonmq.1")], capture_output=True, text=True,
+                               check=True, env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "90"})
+        assert not shown.stderr and "moonmq topic create [OPTION…] TOPIC" in shown.stdout
+
+
+# ---- completion ----
+
+def bash_offers(line, **settings):
+    """What bash itself would offer at the end of the line."""
+    script = BASH + """
+        COMP_LINE=$1 COMP_POINT=${#1}
+        # As readline splits it: at blanks, and at the characters of COMP_WORDBREAKS, which are words.
+        COMP_WORDS=() rest=$1
+        while [[ $rest =~ ^[[:space:]]*([=:]+|[^[:space:]=:]+) ]]; do
+            COMP_WORDS+=("${BASH_REMATCH[1]}")
+            rest=${rest#"${BASH_REMATCH[0]}"}
+        done
+        [[ -n $rest ]] && COMP_WORDS+=("")
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        compopt() { echo "compopt $*"; }
+        _moonmq moonmq
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    done = subprocess.run(["bash", "-c", script, "bash", line], capture_output=True, text=True, check=True,
+                          timeout=30, env={**with_path(), **settings})
+    assert not done.stderr, done.stderr
+    return [word for word in done.stdout.split("\n") if word]
+
+
+@pytest.mark.parametrize("line, offered", [
+    ("moonmq top", ["topic"]),
+    ("moonmq topic de", ["describe", "delete"]),
+    ("moonmq topic create --par", ["--partitions"]),
+    ("moonmq status --format ", ["text", "json"]),
+    ("moonmq status --format=j", ["json"]),
+    ("moonmq status --bootstrap 127.0.0.1:1 --fo", ["--format"]),
+    ("moonmq consume --from ", ["beginning", "end"]),
+    ("moonmq consume -f b", ["beginning"]),
+    ("moonmq completion ", ["bash", "zsh"]),
+    ("moonmq help topic gr", ["grow"]),
+    ("moonmq log verify ", ["compopt -o default"]),
+    ("moonmq demo --dir ", ["compopt -o dirnames"]),
+    ("moonmq topic alter orders retention.m", ["compopt -o nospace", "retention.ms="]),
+    ("moonmq topic describe o", []),
+    ("moonmq nonsense ", []),
+])
+def test_bash_completes(line, offered):
+    assert bash_offers(line, MOONMQ_BOOTSTRAP="127.0.0.1:1") == offered
+
+
+def test_every_command_and_option_is_offered():
+    for entry in table():
+        words = entry["command"].split()[1:]
+        offered = run("complete", "--", *words, "--" if entry["options"] else "").stdout.splitlines()
+        names = {line.split("\t")[0] for line in offered}
+        if entry["options"]:
+            assert names == {f"--{option['name']}" for option in entry["options"]}
+        else:
+            assert names == {other["command"].split()[-1] for other in table()
+                             if other["command"].split()[1:-1] == words and other["command"] != "moonmq"}
+
+
+def test_names_of_topics_and_groups_are_asked_for(single):
+    for topic in ("orders", "other"):
+        clients.create_topic(single.bootstrap, topic)
+    clients.produce(single.bootstrap, "orders", [b"x"])
+    assert run("consume", "orders", "--group", "billing", "--until-end",
+               MOONMQ_BOOTSTRAP=single.bootstrap).returncode == 0
+    known = {"MOONMQ_BOOTSTRAP": single.bootstrap}
+    assert bash_offers("moonmq topic describe o", **known) == ["orders", "other"]
+    assert bash_offers("moonmq consume --topic=or", **known) == ["orders"]
+    assert bash_offers("moonmq group describe ", **known) == ["billing"]
+    assert bash_offers(f"moonmq produce --bootstrap {single.bootstrap} --topic ot", MOONMQ_BOOTSTRAP="") == ["other"]
+    assert bash_offers("moonmq group reset billing --topic or", **known) == ["orders"]
+
+
+def test_zsh_completes():
+    if shutil.which("zsh") is None:
+        pytest.skip("no zsh")
+    shell = Terminal(["zsh", "-f", "-i"], {**with_path(), "TERM": "dumb", "PS1": "% "})
+    try:
+        shell.type("autoload -Uz compinit && compinit -u -D && source <(moonmq completion zsh) && echo rea''dy\n")
+        shell.wait_for("ready")
+        shell.type("moonmq topic cr\t")
+        shell.wait_for("create ")
+        shell.type("--partit\t")
+        shell.wait_for("--partitions ")
+        shell.type("3 --format=j\t")
+        shell.wait_for("--format=json")
+    finally:
+        shell.close()
+
+
+class Terminal:
+    """A program on a pseudo-terminal."""
+
+    def __init__(self, command, environment):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execvpe(command[0], command, environment)
+        self.text = ""
+
+    def type(self, text):
+        self.text = ""
+        os.write(self.fd, text.encode())
+
+    def wait_for(self, text, patience_s=30):
+        deadline = time.monotonic() + patience_s
+        while text not in self.text:
+            assert time.monotonic() < deadline, f"no {text!r} in {self.text!r}"
+            if select.select([self.fd], [], [], 0.1)[0]:
+                self.text += os.read(self.fd, 65536).decode(errors="replace")
+
+    def close(self):
+        os.close(self.fd)
+        os.kill(self.pid, 9)
+        os.waitpid(self.pid, 0)
