@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define EDIT_DISTANCE_BYTES_MAX 64
+#define EDIT_DISTANCE_BYTES_MAX 128
 
 /* Characters to insert, delete or replace to make one of the other, upper and lower case alike;
  * EDIT_DISTANCE_BYTES_MAX if one is longer than that. */

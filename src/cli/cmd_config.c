@@ -1,5 +1,6 @@
 /* cmd_config.c: `moonmq config check FILE`: what `serve` would say of it, without serving. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -43,7 +44,9 @@ static int config_check(const struct command *command, int argc, char **argv)
     struct config_arguments arguments = {0};
     struct error error = {0};
     cli_parse(command, parse, argc, argv, &arguments, &arguments.format);
-    if (config_load(arguments.path, NULL, &config, &error) != STATUS_OK) {
+    const struct config_input input = {.path = arguments.path,
+                                       .variables = (const char *const *)environ};
+    if (config_load(&input, &config, NULL, &error) != STATUS_OK) {
         fprintf(stderr, "moonmq: %s\n", error.text);
         return SERVE_BAD_CONFIG;
     }

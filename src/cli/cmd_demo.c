@@ -99,7 +99,12 @@ _Noreturn static void run_replica(const struct demo *demo, const char *path)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     sigprocmask(SIG_SETMASK, &demo->outer_signals, NULL);
     setpgid(0, 0); /* Ctrl-C reaches the parent only, which stops all in order */
-    if (config_load(path, "demo", &config, &error) != STATUS_OK) {
+    /* One MOONMQ_SERVER__PORT cannot be right for all of them. */
+    const struct config_input input = {.path = path,
+                                       .environment = "demo",
+                                       .variables = (const char *const *)environ,
+                                       .own_variables_only = true};
+    if (config_load(&input, &config, NULL, &error) != STATUS_OK) {
         fprintf(stderr, "moonmq demo: %s\n", error.text);
         exit(SERVE_BAD_CONFIG);
     }

@@ -74,7 +74,9 @@ static int serve(const struct command *command, int argc, char **argv)
     static struct server_config config;
     struct error error = {0};
     cli_parse(command, parse, argc, argv, &options, NULL);
-    if (config_load(options.config, NULL, &config, &error) != STATUS_OK) {
+    const struct config_input input = {.path = options.config,
+                                       .variables = (const char *const *)environ};
+    if (config_load(&input, &config, NULL, &error) != STATUS_OK) {
         fprintf(stderr, "moonmq: %s\n", error.text);
         return SERVE_BAD_CONFIG;
     }

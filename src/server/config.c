@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/json.h"
 #include "base/slice.h"
 #include "io/file_system.h"
 #include "native/password.h"
@@ -79,20 +80,6 @@ static void set_defaults(struct server_config *config)
     config->min_insync = config->max_log_entries = config->max_fetch_bytes = -1;
     snprintf(config->log_level, sizeof(config->log_level), "INFO");
     config->log_to_stderr = true;
-}
-
-/* The file's token counts before that of the environment. */
-static enum status take_environment(struct server_config *config, struct error *error)
-{
-    const char *token = getenv("MOONMQ_METRICS_TOKEN");
-    if (token == NULL || config->metrics_token[0] != '\0') return STATUS_OK;
-    if (strlen(token) >= sizeof(config->metrics_token)) {
-        return error_set(error, STATUS_INVALID_CONFIG,
-                         "MOONMQ_METRICS_TOKEN: longer than %zu bytes",
-                         sizeof(config->metrics_token) - 1);
-    }
-    snprintf(config->metrics_token, sizeof(config->metrics_token), "%s", token);
-    return STATUS_OK;
 }
 
 static enum status check_user(struct server_config *config, struct error *error)
@@ -228,41 +215,45 @@ static enum status finish(struct server_config *config, struct error *error)
     if (status == STATUS_OK) status = finish_memory(config, error);
     if (status == STATUS_OK) status = check_groups(config, error);
     if (status == STATUS_OK) status = config_finish_replication(config, error);
+    if (config->acks[0] == '\0') {
+        snprintf(config->acks, sizeof(config->acks),
+                 config->replication.enabled ? "all" : "leader");
+    }
     return status == STATUS_OK ? check_ports(config, error) : status;
 }
 
-enum status config_from_json(const json_t *root, struct server_config *config, struct error *error)
+/* ---- where it comes from ---- */
+
+static enum status read_layers(const struct json_layers *layers, struct server_config *config,
+                               struct error *error)
 {
-    set_defaults(config);
-    enum status status = config_read_keys(root, config, error);
-    const json_t *block = json_object_get(json_object_get(root, "Server"), "Replication");
+    enum status status = config_read_keys(layers->root, config, error);
+    const json_t *block = json_object_get(json_object_get(layers->root, "Server"), "Replication");
     config->replication_enabled_given = json_object_get(block, "Enabled") != NULL;
-    if (status == STATUS_OK) status = take_environment(config, error);
     return status == STATUS_OK ? finish(config, error) : status;
 }
 
-/* Objects merge, everything else replaces. */
-static void merge(json_t *into, const json_t *from)
+enum status config_from_json(json_t *root, struct server_config *config, struct error *error)
 {
-    const char *key;
-    json_t *value;
-    json_object_foreach((json_t *)from, key, value)
-    {
-        json_t *there = json_object_get(into, key);
-        if (json_is_object(there) && json_is_object(value))
-            merge(there, value);
-        else
-            json_object_set(into, key, value);
+    struct json_layers layers;
+    set_defaults(config);
+    if (!json_is_object(root)) {
+        return error_set(error, STATUS_INVALID_CONFIG, "the document must be one object");
     }
+    json_layers_init(&layers);
+    json_layers_merge(&layers, root, NULL);
+    enum status status = read_layers(&layers, config, error);
+    json_layers_deinit(&layers);
+    return status;
 }
 
 static enum status load_file(const char *path, bool optional, json_t **out, struct error *error)
 {
     struct buffer file;
-    json_error_t where;
+    struct error why;
     buffer_init(&file, CONFIG_BYTES_MAX);
     *out = NULL;
-    enum status status = file_read_whole(file_system_posix(), path, CONFIG_BYTES_MAX, &file, error);
+    enum status status = file_read_whole(file_system_posix(), path, CONFIG_BYTES_MAX, &file, &why);
     if (status == STATUS_NOT_FOUND && optional) {
         buffer_deinit(&file);
         return STATUS_OK;
@@ -270,18 +261,18 @@ static enum status load_file(const char *path, bool optional, json_t **out, stru
     if (status != STATUS_OK) {
         buffer_deinit(&file);
         return error_set(error, STATUS_INVALID_CONFIG,
-                         "%s: cannot be read (name the configuration file with --config)", path);
+                         "%.300s: cannot be read (name the configuration file with --config)",
+                         path);
     }
-    *out = json_loadb((const char *)file.data, file.bytes, JSON_REJECT_DUPLICATES, &where);
+    status = json_parse(file.data, file.bytes, out, &why);
     buffer_deinit(&file);
-    if (*out != NULL && json_is_object(*out)) return STATUS_OK;
-    if (*out != NULL) {
-        json_decref(*out);
-        *out = NULL;
-        return error_set(error, STATUS_INVALID_CONFIG, "%s: expected one JSON object: { … }", path);
+    if (status != STATUS_OK) {
+        return error_set(error, STATUS_INVALID_CONFIG, "%.200s: %s", path, why.text);
     }
-    return error_set(error, STATUS_INVALID_CONFIG, "%s: line %d, column %d: %s", path, where.line,
-                     where.column, where.text);
+    if (json_is_object(*out)) return STATUS_OK;
+    json_decref(*out);
+    *out = NULL;
+    return error_set(error, STATUS_INVALID_CONFIG, "%.200s: expected one JSON object: { … }", path);
 }
 
 /* dir/appsettings.json -> dir/appsettings.<environment>.json */
@@ -294,28 +285,72 @@ static void overlay_path(const char *path, const char *environment, char *out, s
     snprintf(out, out_bytes, "%.*s.%s%s", (int)stem, path, environment, path + stem);
 }
 
-enum status config_load(const char *path, const char *environment, struct server_config *config,
-                        struct error *error)
+/* Lays a file over what is there; *found false: an optional one that is not there. */
+static enum status lay_file(const char *path, const char *kind, bool optional,
+                            struct json_layers *layers, bool *found, struct error *error)
 {
-    json_t *root = NULL, *overlay = NULL;
-    char beside[1024];
-    if (environment == NULL) environment = getenv("MOONMQ_ENVIRONMENT");
+    json_t *document;
+    enum status status = load_file(path, optional, &document, error);
+    *found = document != NULL;
+    if (document == NULL) return status;
+    json_t *source = json_pack("{s:s,s:s}", "kind", kind, "name", path);
+    if (source == NULL) {
+        status = error_set(error, STATUS_INVALID_CONFIG, "%.200s: the path is no UTF-8", path);
+    } else {
+        json_layers_merge(layers, document, source);
+    }
+    json_decref(source);
+    json_decref(document);
+    return status;
+}
+
+static enum status lay_files(const struct config_input *input, struct server_config *config,
+                             struct json_layers *layers, struct error *error)
+{
+    bool found;
+    const char *environment = input->environment;
+    if (environment == NULL) {
+        environment = config_variable(input->variables, "MOONMQ_ENVIRONMENT");
+    }
     if (environment == NULL || environment[0] == '\0') environment = "Development";
-    if (strchr(environment, '/') != NULL) {
+    if (strchr(environment, '/') != NULL || strlen(environment) >= sizeof(config->environment)) {
         return error_set(error, STATUS_INVALID_CONFIG,
                          "MOONMQ_ENVIRONMENT: \"%.40s\" is no plain name", environment);
     }
-    enum status status = load_file(path, false, &root, error);
-    if (status != STATUS_OK) return status;
-    overlay_path(path, environment, beside, sizeof(beside));
-    status = load_file(beside, true, &overlay, error);
-    if (status == STATUS_OK && overlay != NULL) merge(root, overlay);
-    if (status == STATUS_OK) status = config_from_json(root, config, error);
-    if (status != STATUS_OK && overlay != NULL) {
-        struct error why = *error;
-        error_set(error, status, "%s (read with its overlay %s)", why.text, beside);
+    snprintf(config->environment, sizeof(config->environment), "%s", environment);
+    if (strlen(input->path) + strlen(environment) + 2 > sizeof(config->overlay)) {
+        return error_set(error, STATUS_INVALID_CONFIG, "%.100s…: path too long", input->path);
     }
-    json_decref(root);
-    json_decref(overlay);
+    enum status status = lay_file(input->path, "file", false, layers, &found, error);
+    if (status != STATUS_OK) return status;
+    overlay_path(input->path, environment, config->overlay, sizeof(config->overlay));
+    status = lay_file(config->overlay, "overlay", true, layers, &found, error);
+    if (!found) config->overlay[0] = '\0';
+    return status;
+}
+
+/* A path or a name may hold any byte; the error is one line. */
+static void make_one_line(struct error *error)
+{
+    for (char *at = error->text; *at != '\0'; at++) {
+        if ((unsigned char)*at < 0x20 || *at == 0x7F) *at = '?';
+    }
+}
+
+enum status config_load(const struct config_input *input, struct server_config *config,
+                        struct json_layers *layers, struct error *error)
+{
+    struct json_layers own;
+    if (layers == NULL) layers = &own;
+    json_layers_init(layers);
+    set_defaults(config);
+    enum status status = lay_files(input, config, layers, error);
+    if (status == STATUS_OK) status = config_lay_variables(input, layers, config, error);
+    if (status == STATUS_OK) {
+        status = read_layers(layers, config, error);
+        if (status != STATUS_OK) config_name_sources(layers, error);
+    }
+    if (status != STATUS_OK) make_one_line(error);
+    if (layers == &own || status != STATUS_OK) json_layers_deinit(layers);
     return status;
 }

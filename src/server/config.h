@@ -1,9 +1,11 @@
 /* config.h: appsettings.json as a checked value.
  *
- * The file, overlaid by <stem>.<MOONMQ_ENVIRONMENT>.json beside it (objects merge, arrays and
- * scalars replace). Every key is in one table (config_keys.c): an unknown key, a wrong type or a
- * value out of range is an error that names the key and the mend; keys beginning with "_" are
- * comments. native-protocol.md section 6, replication.md section 3, decisions 1–6. */
+ * Three layers, each over the one before: the file; <stem>.<MOONMQ_ENVIRONMENT>.json beside it
+ * (objects merge, arrays and scalars replace); environment variables like MOONMQ_SERVER__PORT, one
+ * a key. Every key is in one table (config_keys.c): an unknown key, a wrong type or a value out of
+ * range is an error that names the key, the file or variable that holds it, and the mend; keys
+ * beginning with "_" are comments. native-protocol.md section 6, replication.md section 3,
+ * decisions 1–6. */
 #ifndef MOONMQ_SERVER_CONFIG_H
 #define MOONMQ_SERVER_CONFIG_H
 
@@ -11,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/json_layers.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "broker/broker.h"
@@ -24,7 +27,7 @@ struct server_config {
     char host[GROUP_HOST_BYTES];
     int64_t port;
     char data_dir[CONFIG_TEXT_BYTES];
-    char acks[16];                                               /* "" : by mode */
+    char acks[16];                                               /* "" until it is finished */
     int64_t max_connections, max_connections_per_ip, fd_reserve; /* -1: by the descriptor limit */
     int64_t max_frame_size, max_pending_bytes;
     int64_t send_deadline_us, receive_deadline_us, handshake_deadline_us, pre_auth_read_deadline_us,
@@ -62,19 +65,30 @@ struct server_config {
     /* Logging */
     char log_level[16], log_file[CONFIG_TEXT_BYTES];
     bool log_to_stderr;
+    /* Where it came from. overlay "": there was none. */
+    char environment[CONFIG_TEXT_BYTES], overlay[1024];
+    uint32_t variable_count; /* settings that variables gave */
 
     char warnings[CONFIG_WARNINGS_MAX][400];
     uint32_t warning_count;
 };
 
-/* Reads, merges, checks. STATUS_INVALID_CONFIG: `error` is one line naming the key and the mend
- * (exit 78). `environment` NULL: from MOONMQ_ENVIRONMENT, else Development. */
+struct config_input {
+    const char *path;
+    const char *environment;      /* NULL: from MOONMQ_ENVIRONMENT, else Development */
+    const char *const *variables; /* "NAME=VALUE", ends with NULL; NULL: none */
+    bool own_variables_only;      /* MOONMQ_METRICS_TOKEN counts, settings of keys do not */
+};
+
+/* Reads, merges, checks. STATUS_INVALID_CONFIG: `error` is one line naming the key, its source and
+ * the mend (exit 78). `layers`, if not NULL: what was given, by whom, for config_show(); the
+ * caller's to deinit after STATUS_OK. */
 STATUS_MUST_CHECK
-enum status config_load(const char *path, const char *environment, struct server_config *config,
-                        struct error *error);
-/* The same from one document, for tests and `demo`. */
+enum status config_load(const struct config_input *input, struct server_config *config,
+                        struct json_layers *layers, struct error *error);
+/* The same from one document alone. */
 STATUS_MUST_CHECK
-enum status config_from_json(const json_t *root, struct server_config *config, struct error *error);
+enum status config_from_json(json_t *root, struct server_config *config, struct error *error);
 
 /* The most bytes that one request of a client may have, with its length. */
 size_t config_largest_frame_bytes(const struct server_config *config);
@@ -82,7 +96,7 @@ size_t config_largest_frame_bytes(const struct server_config *config);
 void config_warn(struct server_config *config, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* config_keys.c: every key of the document into the struct. */
+/* config_values.c: every key of the document into the struct. */
 STATUS_MUST_CHECK
 enum status config_read_keys(const json_t *root, struct server_config *config, struct error *error);
 /* config_replication.c: peers, tokens, and what the block as a whole must satisfy. */
@@ -94,6 +108,22 @@ enum status config_read_token(const json_t *value, struct server_config *config,
                               struct error *error);
 STATUS_MUST_CHECK
 enum status config_finish_replication(struct server_config *config, struct error *error);
+
+/* config_variables.c: the variable of that name, or NULL. */
+const char *config_variable(const char *const *variables, const char *name);
+/* Lays the variables that name keys over the files. */
+STATUS_MUST_CHECK
+enum status config_lay_variables(const struct config_input *input, struct json_layers *layers,
+                                 struct server_config *config, struct error *error);
+/* "MOONMQ_SERVER__PORT" for "Server.Port". */
+#define CONFIG_VARIABLE_BYTES 160
+void config_variable_name(const char *path, char name[CONFIG_VARIABLE_BYTES]);
+
+/* config_sources.c: puts the file or variable that holds the key before an error that begins with
+ * one, and the variables of the other keys that it names behind it. */
+void config_name_sources(const struct json_layers *layers, struct error *error);
+/* What a source (json_layers.h) is called: "appsettings.json", "MOONMQ_SERVER__PORT". */
+const char *config_source_name(const json_t *source);
 
 /* One line: does this broker stand alone, push, or belong to a group? Of a checked configuration.
  */

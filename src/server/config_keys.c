@@ -1,8 +1,8 @@
-/* config_keys.c: the table of configuration keys, and the walk that finds each key of a document in
+/* config_keys.c: the table of configuration keys, and what was probably meant by one that is not in
  * it. */
-#include <math.h>
-#include <stddef.h>
-#include <stdlib.h>
+#include "server/config_keys.h"
+
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -10,31 +10,14 @@
 #include "broker/offsets.h"
 #include "server/config.h"
 
-enum key_type {
-    KEY_INT,     /* int64_t within [low, high] */
-    KEY_SECONDS, /* seconds, fractions allowed -> int64_t µs */
-    KEY_MS,      /* integer ms -> int64_t µs */
-    KEY_TEXT,    /* char[high] */
-    KEY_BOOL,
-    KEY_SECTION, /* an object of further keys */
-    KEY_IGNORED, /* known, accepted, means nothing here: a warning */
-    KEY_LATER,   /* comes with a later version: refused, with `text` */
-    KEY_PEERS,
-    KEY_TOKEN,
-    KEY_FAILOVER, /* true, or a section */
-};
-struct key {
-    const char *path;
-    enum key_type type;
-    size_t offset;
-    int64_t low, high;
-    const char *text;
-};
-
 #define AT(field) offsetof(struct server_config, field)
 #define TEXT(path, field)                                                              \
     {                                                                                  \
         path, KEY_TEXT, AT(field), 0, sizeof(((struct server_config *)0)->field), NULL \
+    }
+#define SECRET(path, field)                                                              \
+    {                                                                                    \
+        path, KEY_SECRET, AT(field), 0, sizeof(((struct server_config *)0)->field), NULL \
     }
 #define INT(path, field, low, high)               \
     {                                             \
@@ -68,7 +51,7 @@ struct key {
 #define F   "Server.Replication.Failover."
 #define DAY 86400
 
-static const struct key keys[] = {
+static const struct config_key keys[] = {
     SECTION("Server"),
     TEXT("Server.Host", host),
     INT("Server.Port", port, 0, 65535),
@@ -101,7 +84,7 @@ static const struct key keys[] = {
     TEXT("Server.MetricsHost", metrics_host),
     INT("Server.MetricsPort", metrics_port, 0, 65535),
     SECTION("Server.MetricsAuth"),
-    TEXT("Server.MetricsAuth.Token", metrics_token),
+    SECRET("Server.MetricsAuth.Token", metrics_token),
     LATER("Server.MetricsAuth.Basic", "use MetricsAuth.Token"),
     LATER("Server.Tls", "TLS comes with a later version: remove the block, or keep clients on a "
                         "trusted network"),
@@ -168,8 +151,8 @@ static const struct key keys[] = {
     INT(F "MaxFetchBytes", max_fetch_bytes, 1024, 104857600),
     SECTION("Auth"),
     TEXT("Auth.Username", username),
-    TEXT("Auth.Password", password),
-    TEXT("Auth.PasswordHash", password_hash),
+    SECRET("Auth.Password", password),
+    SECRET("Auth.PasswordHash", password_hash),
     IGNORED("Auth.Superuser", "access control comes with a later version: the one user may do all"),
     LATER("Auth.Users", "several users come with a later version: give Auth.Username and "
                         "Auth.PasswordHash"),
@@ -184,7 +167,13 @@ static const struct key keys[] = {
     IGNORED("Gateway", "the gateway is a separate process"),
 };
 
-static const struct key *find(const char *path)
+const struct config_key *config_keys(size_t *count)
+{
+    *count = ARRAY_COUNT(keys);
+    return keys;
+}
+
+const struct config_key *config_key_find(const char *path)
 {
     for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
         if (strcmp(keys[i].path, path) == 0) return &keys[i];
@@ -192,156 +181,42 @@ static const struct key *find(const char *path)
     return NULL;
 }
 
+size_t config_section_bytes(const char *path)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
+        size_t bytes = strlen(keys[i].path);
+        if ((keys[i].type == KEY_SECTION || keys[i].type == KEY_FAILOVER) && bytes > longest &&
+            strncmp(keys[i].path, path, bytes) == 0 && path[bytes] == '.') {
+            longest = bytes;
+        }
+    }
+    return longest;
+}
+
+const char *config_key_name(const char *path)
+{
+    size_t section = config_section_bytes(path);
+    return section == 0 ? path : path + section + 1;
+}
+
 /* ---- unknown keys ---- */
 
-/* The key that was probably meant: of the same section if one is near, else the same name
- * elsewhere. */
-static const char *suggest(const char *path)
+/* Of the same section if one is near, else the same name elsewhere. */
+const char *config_key_suggest(const char *path)
 {
-    const char *dot = strrchr(path, '.');
-    const char *name = dot == NULL ? path : dot + 1;
+    size_t section = config_section_bytes(path);
+    const char *name = config_key_name(path);
     const char *best = NULL;
     size_t best_distance = strlen(name) / 2 + 1;
     for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
-        const char *other_dot = strrchr(keys[i].path, '.');
-        const char *other = other_dot == NULL ? keys[i].path : other_dot + 1;
-        size_t section = other_dot == NULL ? 0 : (size_t)(other_dot - keys[i].path);
-        size_t own_section = dot == NULL ? 0 : (size_t)(dot - path);
-        bool same_section = section == own_section && strncmp(keys[i].path, path, section) == 0;
-        size_t d = 2 * edit_distance(name, other) + !same_section;
-        if (d < 2 * best_distance) {
-            best_distance = (d + 1) / 2;
+        bool same_section = config_section_bytes(keys[i].path) == section &&
+                            strncmp(keys[i].path, path, section) == 0;
+        size_t distance = 2 * edit_distance(name, config_key_name(keys[i].path)) + !same_section;
+        if (distance < 2 * best_distance) {
+            best_distance = (distance + 1) / 2;
             best = keys[i].path;
         }
     }
     return best;
-}
-
-static enum status unknown_key(const char *path, struct error *error)
-{
-    const char *meant = suggest(path);
-    if (meant == NULL) {
-        return error_set(error, STATUS_INVALID_CONFIG,
-                         "%s: unknown key (remove it; docs/configuration.md lists all keys)", path);
-    }
-    return error_set(error, STATUS_INVALID_CONFIG, "%s: unknown key (did you mean %s?)", path,
-                     meant);
-}
-
-/* ---- values ---- */
-
-static enum status wrong_type(const char *path, const char *expected, struct error *error)
-{
-    return error_set(error, STATUS_INVALID_CONFIG, "%s: expected %s", path, expected);
-}
-
-static enum status read_integer(const struct key *key, const json_t *value, int64_t scale,
-                                int64_t *out, struct error *error)
-{
-    if (!json_is_integer(value)) return wrong_type(key->path, "an integer", error);
-    int64_t number = json_integer_value(value);
-    if (number < key->low || number > key->high) {
-        return error_set(error, STATUS_INVALID_CONFIG, "%s: %lld is not within %lld..%lld",
-                         key->path, (long long)number, (long long)key->low, (long long)key->high);
-    }
-    *out = number * scale;
-    return STATUS_OK;
-}
-
-static enum status read_seconds(const struct key *key, const json_t *value, int64_t *out,
-                                struct error *error)
-{
-    if (!json_is_number(value)) return wrong_type(key->path, "a number of seconds", error);
-    double seconds = json_number_value(value);
-    if (!isfinite(seconds) || seconds <= 0 || seconds > (double)key->high) {
-        return error_set(error, STATUS_INVALID_CONFIG,
-                         "%s: %g is not a time above 0 and up to %lld seconds", key->path, seconds,
-                         (long long)key->high);
-    }
-    *out = (int64_t)llround(seconds * 1e6);
-    return STATUS_OK;
-}
-
-static enum status read_text(const struct key *key, const json_t *value, char *out,
-                             struct error *error)
-{
-    if (!json_is_string(value)) return wrong_type(key->path, "text", error);
-    size_t bytes = json_string_length(value);
-    if (bytes >= (size_t)key->high || strlen(json_string_value(value)) != bytes) {
-        return error_set(error, STATUS_INVALID_CONFIG, "%s: longer than %lld bytes", key->path,
-                         (long long)key->high - 1);
-    }
-    memcpy(out, json_string_value(value), bytes + 1);
-    return STATUS_OK;
-}
-
-static enum status read_section(const json_t *object, const char *path,
-                                struct server_config *config, struct error *error);
-
-static enum status read_failover(const struct key *key, const json_t *value,
-                                 struct server_config *config, struct error *error)
-{
-    config->failover_present = true;
-    if (json_is_boolean(value)) {
-        config->failover_enabled = json_is_true(value);
-        return STATUS_OK;
-    }
-    if (!json_is_object(value)) return wrong_type(key->path, "true, or an object", error);
-    config->failover_enabled = true; /* unless Enabled says otherwise */
-    return read_section(value, key->path, config, error);
-}
-
-static enum status read_value(const struct key *key, const json_t *value,
-                              struct server_config *config, struct error *error)
-{
-    char *at = (char *)config + key->offset;
-    switch (key->type) {
-    case KEY_INT: return read_integer(key, value, 1, (int64_t *)(void *)at, error);
-    case KEY_MS: return read_integer(key, value, 1000, (int64_t *)(void *)at, error);
-    case KEY_SECONDS: return read_seconds(key, value, (int64_t *)(void *)at, error);
-    case KEY_TEXT: return read_text(key, value, at, error);
-    case KEY_BOOL:
-        if (!json_is_boolean(value)) return wrong_type(key->path, "true or false", error);
-        *(bool *)at = json_is_true(value);
-        return STATUS_OK;
-    case KEY_SECTION:
-        if (!json_is_object(value)) return wrong_type(key->path, "an object", error);
-        return read_section(value, key->path, config, error);
-    case KEY_IGNORED:
-        config_warn(config, "%s has no effect: %s", key->path, key->text);
-        return STATUS_OK;
-    case KEY_LATER:
-        return error_set(error, STATUS_INVALID_CONFIG, "%s: not supported (%s)", key->path,
-                         key->text);
-    case KEY_PEERS: return config_read_peers(value, config, error);
-    case KEY_TOKEN: return config_read_token(value, config, error);
-    case KEY_FAILOVER: return read_failover(key, value, config, error);
-    }
-    return STATUS_OK;
-}
-
-static enum status read_section(const json_t *object, const char *path,
-                                struct server_config *config, struct error *error)
-{
-    const char *name;
-    json_t *value;
-    json_object_foreach((json_t *)object, name, value)
-    {
-        char full[512];
-        if (name[0] == '_') continue;
-        snprintf(full, sizeof(full), "%s%s%s", path, path[0] == '\0' ? "" : ".", name);
-        const struct key *key = find(full);
-        if (key == NULL) return unknown_key(full, error);
-        enum status status = read_value(key, value, config, error);
-        if (status != STATUS_OK) return status;
-    }
-    return STATUS_OK;
-}
-
-enum status config_read_keys(const json_t *root, struct server_config *config, struct error *error)
-{
-    if (!json_is_object(root)) {
-        return error_set(error, STATUS_INVALID_CONFIG, "the document must be one object");
-    }
-    return read_section(root, "", config, error);
 }

@@ -111,13 +111,15 @@ enum status config_read_peers(const json_t *array, struct server_config *config,
     return STATUS_OK;
 }
 
-static enum status set_token(struct server_config *config, uint32_t at, const json_t *value,
-                             struct error *error)
+static enum status set_token(struct server_config *config, uint32_t at, const char *element,
+                             const json_t *value, struct error *error)
 {
     const char *text = json_string_value(value);
     if (text == NULL || !rpc_http_token_is_valid(text)) {
-        return invalid(error, R "Token: expected 1 to 256 visible ASCII characters, or a list of "
-                                "two such texts while rotating");
+        return invalid(error,
+                       R "Token%s: expected 1 to 256 visible ASCII characters, or a list of "
+                         "two such texts while rotating",
+                       element);
     }
     snprintf(config->tokens[at], sizeof(config->tokens[at]), "%s", text);
     return STATUS_OK;
@@ -127,12 +129,13 @@ enum status config_read_token(const json_t *value, struct server_config *config,
                               struct error *error)
 {
     config->tokens[0][0] = config->tokens[1][0] = '\0';
-    if (!json_is_array(value)) return set_token(config, 0, value, error);
+    static const char *const elements[] = {"[0]", "[1]"};
+    if (!json_is_array(value)) return set_token(config, 0, "", value, error);
     if (json_array_size(value) < 1 || json_array_size(value) > 2) {
         return invalid(error, R "Token: a list holds one or two texts");
     }
     for (uint32_t i = 0; i < json_array_size(value); i++) {
-        enum status status = set_token(config, i, json_array_get(value, i), error);
+        enum status status = set_token(config, i, elements[i], json_array_get(value, i), error);
         if (status != STATUS_OK) return status;
     }
     return STATUS_OK;
@@ -306,6 +309,17 @@ void config_describe_mode(const struct server_config *config, char *text, size_t
     }
 }
 
+/* What depended on other keys is known now. */
+static void note_defaults(struct server_config *config)
+{
+    const struct replication_config *replication = &config->replication;
+    config->election_timeout_us = replication->election_timeout_us;
+    config->election_timeout_max_us = replication->election_timeout_max_us;
+    config->min_insync = replication->min_insync;
+    config->max_log_entries = replication->max_log_entries;
+    config->max_fetch_bytes = replication->max_fetch_bytes;
+}
+
 enum status config_finish_replication(struct server_config *config, struct error *error)
 {
     struct replication_config *replication = &config->replication;
@@ -355,5 +369,6 @@ enum status config_finish_replication(struct server_config *config, struct error
     enum status status = check_times(config, error);
     if (status == STATUS_OK) status = check_ids(config, error);
     if (status == STATUS_OK) warn_about(config, members);
+    note_defaults(config);
     return status;
 }

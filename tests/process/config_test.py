@@ -197,7 +197,7 @@ def test_who_starts_a_broker_that_logs_to_a_file_is_told_why_it_failed(tmp_path,
 def test_configuration_page_lists_every_key():
     """docs/configuration.md and the table in config_keys.c name the same keys."""
     source = (ROOT / "src/server/config_keys.c").read_text()
-    table = source[source.index("static const struct key keys[]"):]
+    table = source[source.index("static const struct config_key keys[]"):]
     table = table[:table.index("};")]
     prefix = {"R": "Server.Replication.", "F": "Server.Replication.Failover."}
     keys = set()

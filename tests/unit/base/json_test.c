@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/json_layers.h"
 
 static json_t *parsed(const char *text)
 {
@@ -142,6 +143,66 @@ static void every_truncation_and_flipped_byte_of_a_sealed_document_is_damage(voi
     buffer_deinit(&buffer);
 }
 
+static void assert_source(const struct json_layers *layers, const char *path, const char *source)
+{
+    const json_t *found = json_layers_source(layers, path);
+    if (source == NULL)
+        assert_null(found);
+    else
+        assert_string_equal(json_string_value(found), source);
+}
+
+static void lay(struct json_layers *layers, const char *text, const char *source)
+{
+    json_t *document = parsed(text), *name = json_string(source);
+    json_layers_merge(layers, document, name);
+    json_decref(document);
+    json_decref(name);
+}
+
+static void layers_merge_objects_and_know_where_each_value_came_from(void **state)
+{
+    (void)state;
+    struct json_layers layers;
+    json_layers_init(&layers);
+    lay(&layers, "{\"a\":{\"b\":1,\"c\":2,\"d\":{\"e\":3}},\"l\":[{\"x\":1},{\"x\":2}]}", "low");
+    lay(&layers, "{\"a\":{\"c\":5,\"d\":7,\"n\":{}}}", "high");
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(layers.root, "a"), "c")),
+                     5);
+    assert_source(&layers, "a.b", "low");
+    assert_source(&layers, "a.c", "high");
+    assert_source(&layers, "a.d", "high");
+    assert_source(&layers, "a.d.e", NULL);
+    assert_source(&layers, "a.n", NULL);
+    assert_source(&layers, "l[1].x", "low");
+    assert_source(&layers, "l[1].y", "low");
+    lay(&layers, "{\"l\":[{\"y\":1}],\"a\":3}", "top");
+    assert_source(&layers, "l[0].y", "top");
+    assert_source(&layers, "l[0].x", "top"); /* missing there: the element is from the top */
+    assert_source(&layers, "a.b", NULL);
+    assert_source(&layers, "a", "top");
+    json_layers_deinit(&layers);
+}
+
+static void an_element_that_was_set_by_itself_has_a_source_of_its_own(void **state)
+{
+    (void)state;
+    struct json_layers layers;
+    json_layers_init(&layers);
+    lay(&layers, "{\"l\":[\"one\",\"two\"]}", "file");
+    json_t *list = json_object_get(layers.root, "l"), *value = json_string("new");
+    json_t *source = json_string("variable");
+    json_layers_set_element(&layers, list, "l", 1, value, source);
+    json_layers_set_element(&layers, list, "l", 2, value, source);
+    json_decref(value);
+    json_decref(source);
+    assert_int_equal(json_array_size(list), 3);
+    assert_source(&layers, "l[0]", "file");
+    assert_source(&layers, "l[1]", "variable");
+    assert_source(&layers, "l[2]", "variable");
+    json_layers_deinit(&layers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +213,8 @@ int main(void)
         cmocka_unit_test(written_text_is_compact_and_sorted),
         cmocka_unit_test(sealed_documents_open_again),
         cmocka_unit_test(every_truncation_and_flipped_byte_of_a_sealed_document_is_damage),
+        cmocka_unit_test(layers_merge_objects_and_know_where_each_value_came_from),
+        cmocka_unit_test(an_element_that_was_set_by_itself_has_a_source_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

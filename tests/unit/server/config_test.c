@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -320,6 +321,14 @@ static void the_mend_of_a_bad_hash_is_named_once(void **state)
     assert_null(strstr(mend + 1, "moonmq hash"));
 }
 
+static enum status load_files(const char *path, const char *environment,
+                              const char *const *variables, struct error *error)
+{
+    const struct config_input input = {
+        .path = path, .environment = environment, .variables = variables};
+    return config_load(&input, &config, NULL, error);
+}
+
 static void write_text(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");
@@ -338,22 +347,346 @@ static void overlay_beside_the_file_merges_objects_and_replaces_the_rest(void **
     snprintf(over, sizeof(over), "%s/appsettings.Night.json", dir);
     write_text(base, "{\"Server\":{\"Port\":1111,\"Host\":\"127.0.0.1\"}}");
     write_text(over, "{\"Server\":{\"Port\":2222}}");
-    assert_int_equal(config_load(base, "Night", &config, &error), STATUS_OK);
+    assert_int_equal(load_files(base, "Night", NULL, &error), STATUS_OK);
     assert_int_equal(config.port, 2222);
     assert_string_equal(config.host, "127.0.0.1");
-    assert_int_equal(config_load(base, "Day", &config, &error), STATUS_OK);
+    assert_int_equal(load_files(base, "Day", NULL, &error), STATUS_OK);
     assert_int_equal(config.port, 1111);
     write_text(over, "{\"Server\":{\"Port\":}}");
-    assert_int_equal(config_load(base, "Night", &config, &error), STATUS_INVALID_CONFIG);
+    assert_int_equal(load_files(base, "Night", NULL, &error), STATUS_INVALID_CONFIG);
     assert_non_null(strstr(error.text, "line 1"));
     write_text(over, "{\"Server\":{\"Port\":true}}");
-    assert_int_equal(config_load(base, "Night", &config, &error), STATUS_INVALID_CONFIG);
+    assert_int_equal(load_files(base, "Night", NULL, &error), STATUS_INVALID_CONFIG);
     assert_non_null(strstr(error.text, over));
     remove(base);
-    assert_int_equal(config_load(base, "Day", &config, &error), STATUS_INVALID_CONFIG);
+    assert_int_equal(load_files(base, "Day", NULL, &error), STATUS_INVALID_CONFIG);
     assert_non_null(strstr(error.text, "--config"));
     remove(over);
     remove(dir);
+}
+
+/* ---- variables ---- */
+
+/* A configuration file with what the test wants in it. */
+static enum status load_with(const char *text, const char *const *variables, struct error *error)
+{
+    char dir[] = "/tmp/moonmq-config-XXXXXX", path[128];
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/a.json", dir);
+    write_text(path, text);
+    enum status status = load_files(path, "None", variables, error);
+    remove(path);
+    remove(dir);
+    return status;
+}
+
+#define VARIABLES(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define REPLICA        "{\"Server\":{\"Replication\":{" GROUP "," PEERS ",\"Failover\":true}}}"
+
+static void assert_loads(const char *text, const char *const *variables)
+{
+    struct error error = {0};
+    if (load_with(text, variables, &error) != STATUS_OK) fail_msg("%s", error.text);
+}
+
+static void variables_lie_over_the_files(void **state)
+{
+    (void)state;
+    assert_loads("{\"Server\":{\"Port\":1,\"Host\":\"h\"}}",
+                 VARIABLES("MOONMQ_SERVER__PORT=2", "moonmq_logging__logToStderr=FALSE",
+                           "MOONMQ_SERVER__SENDDEADLINE=1.5", "MOONMQ_SERVER__DLQ__SUFFIX=.x",
+                           "MOONMQ_SERVER__KAFKA__NUM_PARTITIONS=3", "PATH=/bin", "NOTHING",
+                           "MOONMQ_SERVER__KAFKA__broker.rack=r1"));
+    assert_int_equal(config.port, 2);
+    assert_string_equal(config.host, "h");
+    assert_false(config.log_to_stderr);
+    assert_int_equal(config.send_deadline_us, 1500000);
+    assert_string_equal(config.dead_letter_suffix, ".x");
+    assert_int_equal(config.kafka_num_partitions, 3);
+    assert_string_equal(config.kafka_rack, "r1");
+    assert_int_equal(config.variable_count, 6);
+    assert_int_equal(config.warning_count, 0);
+}
+
+static void a_whole_replica_can_be_made_of_variables(void **state)
+{
+    (void)state;
+    assert_loads("{}", VARIABLES("MOONMQ_SERVER__REPLICATION__PEERS__1__ID=3",
+                                 "MOONMQ_SERVER__REPLICATION__PEERS__1__ADDRESS=h3:1",
+                                 "MOONMQ_SERVER__REPLICATION__PEERS__1__CLIENTADDRESS=h3:2",
+                                 "MOONMQ_SERVER__REPLICATION__PEERS__0__CLIENTADDRESS=h2:2",
+                                 "MOONMQ_SERVER__REPLICATION__PEERS__0__ADDRESS=h2:1",
+                                 "MOONMQ_SERVER__REPLICATION__PEERS__0__ID=2",
+                                 "MOONMQ_SERVER__REPLICATION__FAILOVER__HEARTBEATMS=50",
+                                 "MOONMQ_SERVER__REPLICATION__FAILOVER=true",
+                                 "MOONMQ_SERVER__REPLICATION__ENABLED=true",
+                                 "MOONMQ_SERVER__REPLICATION__REPLICATEPORT=9095",
+                                 "MOONMQ_SERVER__REPLICATION__CLIENTADDRESS=h1:2"));
+    assert_true(config.replication.enabled);
+    assert_int_equal(config.replication.peer_count, 2);
+    assert_int_equal(config.replication.peers[1].id, 3);
+    assert_string_equal(config.replication.peers[0].address, "h2:1");
+    assert_int_equal(config.replication.heartbeat_us, 50000);
+    assert_string_equal(config.acks, "all");
+}
+
+static void a_variable_changes_one_element_or_one_key_of_a_block(void **state)
+{
+    (void)state;
+    assert_loads(REPLICA, VARIABLES("MOONMQ_SERVER__REPLICATION__PEERS__1__ADDRESS=other:1",
+                                    "MOONMQ_SERVER__REPLICATION__FAILOVER__MAXLOGENTRIES=99"));
+    assert_true(config.replication.enabled);
+    assert_string_equal(config.replication.peers[0].address, "h2:9095");
+    assert_string_equal(config.replication.peers[1].address, "other:1");
+    assert_int_equal(config.replication.max_log_entries, 99);
+    assert_loads(REPLICA, VARIABLES("MOONMQ_SERVER__REPLICATION__FAILOVER=false"));
+    assert_true(config.replication.pushes);
+    assert_loads("{\"Server\":{\"Replication\":{\"Enabled\":false,\"Failover\":{\"MaxLogEntries\":"
+                 "9}}}}",
+                 VARIABLES("MOONMQ_SERVER__REPLICATION__FAILOVER=true"));
+    assert_true(config.failover_enabled);
+    assert_int_equal(config.max_log_entries, 9); /* the rest of the block stays */
+}
+
+static void one_of_two_tokens_may_come_from_a_variable(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"Server\":{\"Replication\":{\"Token\":\"old\"}}}";
+    assert_loads(text, VARIABLES("MOONMQ_SERVER__REPLICATION__TOKEN__1=new"));
+    assert_string_equal(config.tokens[0], "old");
+    assert_string_equal(config.tokens[1], "new");
+    assert_loads(text, VARIABLES("MOONMQ_SERVER__REPLICATION__TOKEN=new"));
+    assert_string_equal(config.tokens[0], "new");
+    assert_string_equal(config.tokens[1], "");
+}
+
+static void the_metrics_token_of_the_program_counts_last(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"Server\":{\"MetricsAuth\":{\"Token\":\"file\"}}}";
+    assert_loads("{}", VARIABLES("MOONMQ_METRICS_TOKEN=own"));
+    assert_string_equal(config.metrics_token, "own");
+    assert_loads(text, VARIABLES("MOONMQ_METRICS_TOKEN=own"));
+    assert_string_equal(config.metrics_token, "file");
+    assert_loads(
+        text, VARIABLES("MOONMQ_METRICS_TOKEN=own", "MOONMQ_SERVER__METRICSAUTH__TOKEN=setting"));
+    assert_string_equal(config.metrics_token, "setting");
+}
+
+/* A file that holds a secret, in `path`. */
+static void write_secret(char path[128], const char *text, size_t bytes)
+{
+    snprintf(path, 128, "/tmp/moonmq-secret-XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, bytes), bytes);
+    close(fd);
+}
+
+static void a_file_may_hold_a_secret_and_loses_one_newline(void **state)
+{
+    (void)state;
+    char path[128], variable[256];
+    write_secret(path, "tok\r\n", 5);
+    snprintf(variable, sizeof(variable), "MOONMQ_SERVER__REPLICATION__TOKEN_FILE=%s", path);
+    assert_loads("{}", VARIABLES(variable));
+    assert_string_equal(config.tokens[0], "tok");
+    snprintf(variable, sizeof(variable), "MOONMQ_SERVER__REPLICATION__TOKEN__0_FILE=%s", path);
+    assert_loads("{}", VARIABLES(variable));
+    assert_string_equal(config.tokens[0], "tok");
+    snprintf(variable, sizeof(variable), "MOONMQ_METRICS_TOKEN_FILE=%s", path);
+    assert_loads("{}", VARIABLES(variable));
+    assert_string_equal(config.metrics_token, "tok");
+    remove(path);
+    write_secret(path, "two\n\n", 5);
+    snprintf(variable, sizeof(variable), "MOONMQ_AUTH__PASSWORD_FILE=%s", path);
+    assert_loads("{}", VARIABLES("MOONMQ_AUTH__USERNAME=u", variable));
+    assert_string_equal(config.password, "two\n");
+    remove(path);
+}
+
+static void assert_refused(const char *text, const char *const *variables, const char *first,
+                           const char *mend)
+{
+    struct error error = {0};
+    enum status status = load_with(text, variables, &error);
+    if (status != STATUS_INVALID_CONFIG || strncmp(error.text, first, strlen(first)) != 0 ||
+        error.text[strlen(first)] != ':' || strstr(error.text, mend) == NULL ||
+        strchr(error.text, '\n') != NULL) {
+        fail_msg("%s gave status %d: %s", variables[0], (int)status, error.text);
+    }
+}
+
+static void bad_secret_files_are_told_apart_and_never_quoted(void **state)
+{
+    (void)state;
+    static char large[5000];
+    static const struct {
+        const char *text;
+        size_t bytes;
+        const char *mend;
+    } files[] = {
+        {"", 0, "empty"},         {"\n", 1, "empty"},       {large, sizeof(large), "4096 bytes"},
+        {"a\0b", 3, "zero byte"}, {"\xff\xfe", 2, "UTF-8"}, {"sesame open\n", 12, "ASCII"},
+    };
+    memset(large, 'x', sizeof(large));
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        char path[128], variable[256];
+        struct error error = {0};
+        write_secret(path, files[i].text, files[i].bytes);
+        snprintf(variable, sizeof(variable), "MOONMQ_SERVER__REPLICATION__TOKEN_FILE=%s", path);
+        assert_refused("{}", VARIABLES(variable), "MOONMQ_SERVER__REPLICATION__TOKEN_FILE",
+                       files[i].mend);
+        assert_int_equal(load_with("{}", VARIABLES(variable), &error), STATUS_INVALID_CONFIG);
+        assert_null(strstr(error.text, "sesame"));
+        remove(path);
+    }
+}
+
+static void bad_variables_are_named_with_the_mend(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *variable, *mend;
+    } cases[] = {
+        {"MOONMQ_SERVER__PROT=1", "did you mean MOONMQ_SERVER__PORT?"},
+        {"MOONMQ_SERVER__DATA_DIR=x", "did you mean MOONMQ_SERVER__DATADIR?"},
+        {"MOONMQ_REPLICATION__TOKEN=x", "did you mean MOONMQ_SERVER__REPLICATION__TOKEN?"},
+        {"MOONMQ_SERVER__KAFKA_NUM_PARTITIONS=1", "MOONMQ_SERVER__KAFKA__NUM_PARTITIONS?"},
+        {"MOONMQ_ZZZZ__QQQQQQQQQQQQQQ=1", "unset it"},
+        {"MOONMQ_SERVER__=1", "unknown setting"},
+        {"MOONMQ_SERVER__PORT=", "empty"},
+        {"MOONMQ_SERVER__PORT=9092 ", "integer"},
+        {"MOONMQ_SERVER__PORT=0x10", "integer"},
+        {"MOONMQ_SERVER__PORT=1e3", "integer"},
+        {"MOONMQ_SERVER__PORT=-1", "0..65535"},
+        {"MOONMQ_SERVER__PORT=99999999999999999999999999", "0..65535"},
+        {"MOONMQ_SERVER__IDLEDEADLINE=inf", "seconds"},
+        {"MOONMQ_SERVER__IDLEDEADLINE=1e999", "seconds"},
+        {"MOONMQ_SERVER__IDLEDEADLINE=\"5\"", "seconds"},
+        {"MOONMQ_SERVER__IDLEDEADLINE=-1", "above 0"},
+        {"MOONMQ_LOGGING__LOGTOSTDERR=yes", "true or false"},
+        {"MOONMQ_LOGGING__LEVEL=chatty", "DEBUG"},
+        {"MOONMQ_SERVER__DATADIR=\xff", "UTF-8"},
+        {"MOONMQ_SERVER__KAFKA=1", "block"},
+        {"MOONMQ_SERVER__TLS__CERTFILE=x", "not supported"},
+        {"MOONMQ_SERVER__PORT_FILE=/x", "no secret"},
+        {"MOONMQ_SERVER__PROT_FILE=/x", "unknown setting"},
+        {"MOONMQ_SERVER__REPLICATION__TOKEN_FILE=/nowhere/at/all", "cannot be read"},
+        {"MOONMQ_SERVER__REPLICATION__TOKEN_FILE=/", "cannot be read"},
+        {"MOONMQ_SERVER__REPLICATION__TOKEN_FILE=", "empty"},
+        {"MOONMQ_SERVER__REPLICATION__TOKEN=", "empty"},
+        {"MOONMQ_SERVER__METRICSAUTH__TOKEN=", "empty"},
+        {"MOONMQ_SERVER__REPLICATION__TOKEN__2=x", "at most 2"},
+        {"MOONMQ_SERVER__REPLICATION__TOKEN__0=a b", "ASCII"},
+        {"MOONMQ_SERVER__REPLICATION__PEERS=x", "PEERS__0__ADDRESS"},
+        {"MOONMQ_SERVER__REPLICATION__PEERS__0=x", "ID, ADDRESS, CLIENTADDRESS"},
+        {"MOONMQ_SERVER__REPLICATION__PEERS__0__PORT=1", "ID, ADDRESS, CLIENTADDRESS"},
+        {"MOONMQ_SERVER__REPLICATION__PEERS__3__ID=1", "the next is 2"},
+        {"MOONMQ_SERVER__REPLICATION__PEERS__99999__ID=1", "index"},
+        {"MOONMQ_SERVER__REPLICATION__PEERS__2__ADDRESS=h:1", "Peers[2].Id"},
+        {"MOONMQ_SERVER__REPLICATION__PEERS__0__ID=1", "own ReplicaId"},
+        {"MOONMQ_SERVER__REPLICATION__PEERS__0__ADDRESS=nowhere", "host:port"},
+        {"MOONMQ_METRICS_TOKEN_FILE=/nowhere/at/all", "cannot be read"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char name[128];
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(cases[i].variable, "="),
+                 cases[i].variable);
+        assert_refused(REPLICA, VARIABLES(cases[i].variable), name, cases[i].mend);
+    }
+}
+
+static void two_variables_for_one_key_are_refused(void **state)
+{
+    (void)state;
+    assert_refused("{}", VARIABLES("MOONMQ_SERVER__PORT=1", "moonmq_server__port=1"),
+                   "moonmq_server__port", "MOONMQ_SERVER__PORT is set, too");
+    assert_refused("{}", VARIABLES("MOONMQ_AUTH__PASSWORD_FILE=/x", "MOONMQ_AUTH__PASSWORD=secret"),
+                   "MOONMQ_AUTH__PASSWORD", "MOONMQ_AUTH__PASSWORD_FILE is set, too");
+    assert_refused(
+        "{}",
+        VARIABLES("MOONMQ_SERVER__REPLICATION__TOKEN=x", "MOONMQ_SERVER__REPLICATION__TOKEN__0=x"),
+        "MOONMQ_SERVER__REPLICATION__TOKEN__0", "is set, too");
+    assert_refused("{}", VARIABLES("MOONMQ_METRICS_TOKEN=x", "MOONMQ_METRICS_TOKEN_FILE=/x"),
+                   "MOONMQ_METRICS_TOKEN", "MOONMQ_METRICS_TOKEN_FILE is set, too");
+}
+
+static void a_clash_of_two_keys_names_the_variable_of_the_second(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    assert_int_equal(load_with("{}", VARIABLES("MOONMQ_SERVER__PORT=9090"), &error),
+                     STATUS_INVALID_CONFIG);
+    assert_non_null(strstr(error.text, "Server.Port is from MOONMQ_SERVER__PORT"));
+    assert_int_equal(load_with(REPLICA,
+                               VARIABLES("MOONMQ_SERVER__REPLICATION__FAILOVER__"
+                                         "ELECTIONTIMEOUTMS=60"),
+                               &error),
+                     STATUS_INVALID_CONFIG);
+    assert_non_null(strstr(error.text, "FAILOVER__ELECTIONTIMEOUTMS"));
+}
+
+static void variables_that_are_no_settings_are_left_alone(void **state)
+{
+    (void)state;
+    assert_loads("{}", VARIABLES("MOONMQ_PORT=tcp://10.0.0.1:9092", "MOONMQ_SERVICE_HOST=10.0.0.1",
+                                 "MOONMQ_BOOTSTRAP=h:1", "MOONMQ_PASSWORD=x", "MOONMQ_SERVER=x",
+                                 "MOONMQ_GATEWAY=x", "MOONMQ_=__", "MOONMQ__X=1", "=x", "",
+                                 "MOONMQ_PORT_9092_TCP=a__b"));
+    assert_int_equal(config.warning_count, 0);
+    assert_loads("{}", VARIABLES("MOONMQ_SERVER_PORT=1", "MOONMQ_GATEWAY__PORT=1",
+                                 "MOONMQ_SERVER__TLS=false", "MOONMQ_SERVER__TLS__ENABLED=false"));
+    assert_int_equal(config.port, 9092);
+    assert_int_equal(config.warning_count, 2);
+    assert_non_null(strstr(config.warnings[0], "MOONMQ_SERVER__PORT"));
+    assert_non_null(strstr(config.warnings[1], "no effect"));
+}
+
+static void thousands_of_variables_and_huge_ones_are_refused_in_good_order(void **state)
+{
+    (void)state;
+    enum { COUNT = 20000, HUGE = 1 << 20 };
+    const char **variables = calloc(COUNT + 2, sizeof(*variables));
+    char *huge = malloc(HUGE + 1);
+    struct error error = {0};
+    for (int i = 0; i < COUNT; i++)
+        variables[i] = i % 2 == 0 ? "MOONMQ_PORT_1_TCP=x" : "OTHER__X=1";
+    assert_loads("{}", variables);
+    for (int i = 0; i < COUNT; i++)
+        variables[i] = "MOONMQ_SERVER__PORT=1";
+    assert_int_equal(load_with("{}", variables, &error), STATUS_INVALID_CONFIG);
+    memset(huge, 'X', HUGE);
+    huge[HUGE] = '\0';
+    memcpy(huge, "MOONMQ_SERVER__DATADIR=", 23);
+    assert_refused("{}", VARIABLES(huge), "MOONMQ_SERVER__DATADIR", "longer than");
+    huge[22] = '_';
+    huge[HUGE - 1] = '=';
+    assert_int_equal(load_with("{}", VARIABLES(huge), &error), STATUS_INVALID_CONFIG);
+    assert_non_null(strstr(error.text, "unknown setting"));
+    free(huge);
+    free(variables);
+}
+
+static void what_is_said_to_be_off_asks_for_nothing(void **state)
+{
+    (void)state;
+    struct error error;
+    assert_int_equal(load("{\"Server\":{\"Tls\":false,\"MetricsTls\":{\"Enabled\":false},"
+                          "\"MetricsAuth\":{\"Basic\":false},\"Cluster\":{\"Enabled\":false},"
+                          "\"Autobalance\":{\"Enabled\":false}}}",
+                          &error),
+                     STATUS_OK);
+    assert_int_equal(load("{\"Server\":{\"Tls\":{\"CertFile\":\"x\"}}}", &error),
+                     STATUS_INVALID_CONFIG);
+}
+
+static void a_key_written_with_a_dot_is_told_so(void **state)
+{
+    (void)state;
+    struct error error;
+    assert_int_equal(load("{\"Server.Port\":1}", &error), STATUS_INVALID_CONFIG);
+    assert_non_null(strstr(error.text, "with a dot"));
 }
 
 int main(void)
@@ -374,6 +707,20 @@ int main(void)
         cmocka_unit_test(a_user_is_warned_to_shut_out_kafka_clients),
         cmocka_unit_test(the_mend_of_a_bad_hash_is_named_once),
         cmocka_unit_test(overlay_beside_the_file_merges_objects_and_replaces_the_rest),
+        cmocka_unit_test(variables_lie_over_the_files),
+        cmocka_unit_test(a_whole_replica_can_be_made_of_variables),
+        cmocka_unit_test(a_variable_changes_one_element_or_one_key_of_a_block),
+        cmocka_unit_test(one_of_two_tokens_may_come_from_a_variable),
+        cmocka_unit_test(the_metrics_token_of_the_program_counts_last),
+        cmocka_unit_test(a_file_may_hold_a_secret_and_loses_one_newline),
+        cmocka_unit_test(bad_secret_files_are_told_apart_and_never_quoted),
+        cmocka_unit_test(bad_variables_are_named_with_the_mend),
+        cmocka_unit_test(two_variables_for_one_key_are_refused),
+        cmocka_unit_test(a_clash_of_two_keys_names_the_variable_of_the_second),
+        cmocka_unit_test(variables_that_are_no_settings_are_left_alone),
+        cmocka_unit_test(thousands_of_variables_and_huge_ones_are_refused_in_good_order),
+        cmocka_unit_test(what_is_said_to_be_off_asks_for_nothing),
+        cmocka_unit_test(a_key_written_with_a_dot_is_told_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
