@@ -91,7 +91,9 @@ const struct command command_serve = {
     .run = serve,
     .options = serve_options_table,
     .about = "Run a broker in the foreground until SIGTERM or Ctrl-C.\n\n"
-             "FILE is overlaid by FILE's stem.<MOONMQ_ENVIRONMENT>.json beside it. A bad "
-             "configuration is one line and exit code 78.",
-    .examples = "moonmq serve --config /etc/moonmq/appsettings.json\n",
+             "FILE is overlaid by FILE's stem.<MOONMQ_ENVIRONMENT>.json beside it, and both by "
+             "environment variables like MOONMQ_SERVER__PORT. A bad configuration is one line and "
+             "exit code 78.",
+    .examples = "moonmq serve --config /etc/moonmq/appsettings.json\n"
+                "MOONMQ_SERVER__DATADIR=/data moonmq serve\n",
 };

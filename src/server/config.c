@@ -13,6 +13,7 @@
 #include "native/password.h"
 
 #define REQUEST_BYTES_DEFAULT (INT64_C(256) << 20)
+#define DESCRIPTORS_MAX       1048576
 #define CONFIG_BYTES_MAX      (4u << 20)
 #define S                     INT64_C(1000000)
 
@@ -162,6 +163,16 @@ static enum status check_ports(const struct server_config *config, struct error 
         }
     }
     return STATUS_OK;
+}
+
+int64_t config_connections_max(const struct server_config *config, uint64_t descriptors)
+{
+    int64_t all = descriptors > DESCRIPTORS_MAX ? DESCRIPTORS_MAX : (int64_t)descriptors;
+    int64_t most =
+        (all - config->fd_reserve) / 2; /* the other half is for log files and replicas */
+    if (most < 32) return 0;
+    int64_t asked = config->max_connections;
+    return asked > 0 && asked < most ? asked : most;
 }
 
 size_t config_largest_frame_bytes(const struct server_config *config)
@@ -329,11 +340,15 @@ static enum status lay_files(const struct config_input *input, struct server_con
     return status;
 }
 
-/* A path or a name may hold any byte; the error is one line. */
+/* A path or a name may hold any byte; the error is one line of valid text. */
 static void make_one_line(struct error *error)
 {
+    json_t *text = json_string(error->text);
+    bool is_utf8 = text != NULL;
+    json_decref(text);
     for (char *at = error->text; *at != '\0'; at++) {
-        if ((unsigned char)*at < 0x20 || *at == 0x7F) *at = '?';
+        unsigned char byte = (unsigned char)*at;
+        if (byte < 0x20 || byte == 0x7F || (byte > 0x7F && !is_utf8)) *at = '?';
     }
 }
 

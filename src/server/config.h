@@ -93,6 +93,9 @@ enum status config_from_json(json_t *root, struct server_config *config, struct 
 /* The most bytes that one request of a client may have, with its length. */
 size_t config_largest_frame_bytes(const struct server_config *config);
 
+/* Client connections at a limit of so many descriptors; 0: it is too low for any. */
+int64_t config_connections_max(const struct server_config *config, uint64_t descriptors);
+
 void config_warn(struct server_config *config, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -46,6 +46,7 @@ struct variable {
 struct variables {
     struct variable *items;
     size_t count, capacity;
+    char (*names)[CONFIG_VARIABLE_BYTES]; /* of the variable of each key of the table */
 };
 
 static enum status refuse(const struct variable *variable, struct error *error, const char *format,
@@ -114,14 +115,13 @@ static bool holds_more(const struct config_key *key)
 
 /* The key that `name` is or lies below; *rest is what follows its name and two underscores, or "".
  */
-static const struct config_key *find_key(const char *name, const char **rest)
+static const struct config_key *find_key(const struct variables *variables, const char *name,
+                                         const char **rest)
 {
     size_t count;
     const struct config_key *keys = config_keys(&count);
     for (size_t i = 0; i < count; i++) {
-        char expected[CONFIG_VARIABLE_BYTES];
-        config_variable_name(keys[i].path, expected);
-        const char *after = behind(name, expected);
+        const char *after = behind(name, variables->names[i]);
         if (after == NULL) continue;
         *rest = after;
         if (*after == '\0') return &keys[i];
@@ -224,8 +224,8 @@ static bool is_secret(const struct config_key *key)
 }
 
 /* NAME_FILE that is no key itself: cuts the suffix off `name`, which then is a secret's. */
-static enum status find_secret(struct variable *variable, char *name, const char **rest,
-                               struct error *error)
+static enum status find_secret(const struct variables *variables, struct variable *variable,
+                               char *name, const char **rest, struct error *error)
 {
     size_t bytes = strlen(name);
     if (bytes <= FILE_SUFFIX_BYTES ||
@@ -233,7 +233,7 @@ static enum status find_secret(struct variable *variable, char *name, const char
         return unknown(variable, name, error);
     }
     name[bytes - FILE_SUFFIX_BYTES] = '\0';
-    variable->key = find_key(name, rest);
+    variable->key = find_key(variables, name, rest);
     if (variable->key == NULL || variable->key->type == KEY_SECTION ||
         variable->key->type == KEY_PEERS) {
         name[bytes - FILE_SUFFIX_BYTES] = '_';
@@ -262,8 +262,8 @@ static enum status resolve_idle(const struct variable *variable, const char *res
 }
 
 /* Finds what `variable` sets; *counts false: nothing, and that is in order. */
-static enum status resolve(struct variable *variable, struct server_config *config, bool *counts,
-                           struct error *error)
+static enum status resolve(const struct variables *variables, struct variable *variable,
+                           struct server_config *config, bool *counts, struct error *error)
 {
     char name[NAME_BYTES];
     const char *rest = "";
@@ -272,9 +272,9 @@ static enum status resolve(struct variable *variable, struct server_config *conf
     variable->index = variable->field = -1;
     if ((size_t)variable->name_bytes >= sizeof(name)) return unknown(variable, "", error);
     snprintf(name, sizeof(name), "%.*s", variable->name_bytes, variable->name);
-    variable->key = find_key(name, &rest);
+    variable->key = find_key(variables, name, &rest);
     if (variable->key == NULL || (variable->key->type == KEY_TOKEN && !is_token_element(rest))) {
-        status = find_secret(variable, name, &rest, error);
+        status = find_secret(variables, variable, name, &rest, error);
         if (status != STATUS_OK) return status;
     }
     switch (variable->key->type) {
@@ -292,16 +292,16 @@ static enum status resolve(struct variable *variable, struct server_config *conf
 /* ---- collecting ---- */
 
 /* One that looks as if it should be a setting, with single underscores. */
-static void warn_if_meant(const char *name, size_t name_bytes, struct server_config *config)
+static void warn_if_meant(const struct variables *variables, const char *name, size_t name_bytes,
+                          struct server_config *config)
 {
     size_t count;
     const struct config_key *keys = config_keys(&count);
     for (size_t i = 0; i < count; i++) {
-        char expected[CONFIG_VARIABLE_BYTES];
-        if (keys[i].type == KEY_SECTION || config_section_bytes(keys[i].path) == 0) continue;
-        config_variable_name(keys[i].path, expected);
+        const char *other = variables->names[i];
         size_t at = 0;
-        const char *other = expected;
+        /* What stands at the top is a block, or another program's. */
+        if (keys[i].type == KEY_SECTION || strchr(keys[i].path, '.') == NULL) continue;
         while (at < name_bytes && *other != '\0') {
             if (toupper((unsigned char)name[at]) == *other) {
                 at++;
@@ -314,7 +314,7 @@ static void warn_if_meant(const char *name, size_t name_bytes, struct server_con
         }
         if (at == name_bytes && *other == '\0') {
             config_warn(config, "%.*s is not read: the variable of %s is %s", (int)name_bytes, name,
-                        keys[i].path, expected);
+                        keys[i].path, variables->names[i]);
             return;
         }
     }
@@ -339,13 +339,13 @@ static enum status collect_one(const char *entry, struct variables *variables,
         return STATUS_OK;
     const char *step = strstr(entry + PREFIX_BYTES, "__");
     if (step == NULL || step > entry + name_bytes || step == entry + PREFIX_BYTES) {
-        warn_if_meant(entry, name_bytes, config);
+        warn_if_meant(variables, entry, name_bytes, config);
         return STATUS_OK;
     }
     bool counts;
     variable.name_bytes = name_bytes > INT_MAX ? INT_MAX : (int)name_bytes;
     variable.value = entry + name_bytes + 1;
-    enum status status = resolve(&variable, config, &counts, error);
+    enum status status = resolve(variables, &variable, config, &counts, error);
     if (status == STATUS_OK && counts) add(variables, &variable);
     return status;
 }
@@ -607,6 +607,11 @@ enum status config_lay_variables(const struct config_input *input, struct json_l
     struct variables variables = {0};
     enum status status = STATUS_OK;
     const char *const *entries = input->own_variables_only ? NULL : input->variables;
+    size_t key_count;
+    const struct config_key *keys = config_keys(&key_count);
+    variables.names = memory_resize(NULL, key_count, sizeof(*variables.names));
+    for (size_t i = 0; i < key_count; i++)
+        config_variable_name(keys[i].path, variables.names[i]);
     for (; entries != NULL && *entries != NULL && status == STATUS_OK; entries++) {
         status = collect_one(*entries, &variables, config, error);
     }
@@ -619,5 +624,6 @@ enum status config_lay_variables(const struct config_input *input, struct json_l
     }
     config->variable_count = (uint32_t)variables.count;
     free(variables.items);
+    free(variables.names);
     return status == STATUS_OK ? lay_metrics_token(input, layers, error) : status;
 }

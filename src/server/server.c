@@ -35,17 +35,13 @@ static enum status raise_descriptor_limit(struct server *server, struct error *e
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
         return error_set(error, STATUS_IO, "descriptor limit: cannot be read");
     }
-    int64_t reserve = server->config->fd_reserve;
-    int64_t all = limit.rlim_cur > 1048576 ? 1048576 : (int64_t)limit.rlim_cur;
-    if (all < reserve + 64) {
+    server->connections_max = (uint32_t)config_connections_max(server->config, limit.rlim_cur);
+    if (server->connections_max == 0) {
         return error_set(error, STATUS_LIMIT,
                          "descriptor limit: %lld, and Server.FdReserve keeps %lld back (raise it "
                          "with ulimit -n)",
-                         (long long)all, (long long)reserve);
+                         (long long)limit.rlim_cur, (long long)server->config->fd_reserve);
     }
-    int64_t most = (all - reserve) / 2; /* the other half is for log files and replicas */
-    int64_t asked = server->config->max_connections;
-    server->connections_max = (uint32_t)(asked > 0 && asked < most ? asked : most);
     return STATUS_OK;
 }
 
@@ -114,9 +110,7 @@ static enum status lock_data_dir(struct server *server, struct error *error)
 static void fill_settings(const struct server_config *config, struct broker_settings *settings)
 {
     broker_settings_default(settings);
-    bool all =
-        config->acks[0] == '\0' ? config->replication.enabled : strcmp(config->acks, "all") == 0;
-    settings->default_acks = all                                 ? ACKS_ALL
+    settings->default_acks = strcmp(config->acks, "all") == 0    ? ACKS_ALL
                              : strcmp(config->acks, "none") == 0 ? ACKS_NONE
                                                                  : ACKS_LEADER;
     settings->ack_timeout_us = config->replication.ack_timeout_us;

@@ -174,6 +174,158 @@ def test_overlay_of_the_environment_wins(tmp_path, run_moonmq):
     assert_refused(done, ["Server.Port", "integer", "appsettings.Staging.json"])
 
 
+def variable_of(key):
+    """MOONMQ_SERVER__PORT for Server.Port; Kafka's names keep their dots, as underscores."""
+    if key.startswith("Server.Kafka."):
+        return "MOONMQ_SERVER__KAFKA__" + key.removeprefix("Server.Kafka.").replace(".", "_").upper()
+    return "MOONMQ_" + re.sub(r"\[(\d)\]", r"__\1", key).replace(".", "__").upper()
+
+
+def show(run_moonmq, path, *options, **env):
+    done = run_moonmq("config", "show", path, "--format", "json", *options, env=env)
+    answer = json.loads(done.stdout)
+    return answer, {row["key"]: row for row in answer["keys"]}
+
+
+def as_text(value):
+    return {True: "true", False: "false"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+
+
+def test_every_key_can_be_set_by_its_variable(tmp_path, run_moonmq):
+    """What `config show` says of a replica, given back as variables over an empty file, is the same replica."""
+    _, rows = show(run_moonmq, write(tmp_path, replica(Token=["new", "old"])))
+    secrets = {"Server.MetricsAuth.Token": "m", "Server.Replication.Token[0]": "new", "Server.Replication.Token[1]": "old"}
+    texts = {"Server.Kafka.broker.rack": "r1", "Logging.File": "/tmp/x.log"}
+    values = {key: texts.get(key, row["value"]) for key, row in rows.items() if not row.get("secret")}
+    del values["Auth.Username"]  # with one, Kafka clients are shut out; see below
+    env = {variable_of(key): as_text(value) for key, value in values.items()}
+    env |= {variable_of(key): value for key, value in secrets.items()}
+    _, again = show(run_moonmq, write(tmp_path, {}), **env)
+    for key, value in values.items():
+        assert again[key]["value"] == value, key
+        assert again[key]["source"] == {"kind": "variable", "name": variable_of(key)}
+    for key in secrets:
+        assert (again[key]["value"], again[key]["secret"]) == ("***", True)
+        assert again[key]["source"]["name"] == variable_of(key)
+    done = run_moonmq("config", "check", tmp_path / "appsettings.json", env=env)
+    assert "ok: replica 1 of a failover group of 3" in done.stdout and f"{len(env)} variables" in done.stdout
+
+
+def test_show_says_where_each_value_comes_from(tmp_path, run_moonmq):
+    secret = tmp_path / "token"
+    secret.write_text("hidden-in-a-file\n")
+    path = write(tmp_path, {"Server": {"Port": 1, "Host": "127.0.0.1", "Kafka": {"num.partitions": 3}},
+                            "Auth": {"Username": "u", "Password": "hidden-in-the-file"}, "Gateway": {"Port": 1}})
+    overlay = tmp_path / "appsettings.Night.json"
+    overlay.write_text('{"Server": {"Port": 2, "SendDeadline": 1.5}}')
+    env = {"MOONMQ_ENVIRONMENT": "Night", "MOONMQ_SERVER__METRICSPORT": "3", "MOONMQ_SERVER__REPLICATION__LAGMAX": "7",
+           "MOONMQ_SERVER__METRICSAUTH__TOKEN_FILE": str(secret)}
+    answer, rows = show(run_moonmq, path, "--set", **env)
+    assert {key: (row["value"], row["source"]["kind"], row["source"]["name"]) for key, row in rows.items()} == {
+        "Server.Host": ("127.0.0.1", "file", str(path)),
+        "Server.Port": (2, "overlay", str(overlay)),
+        "Server.SendDeadline": (1.5, "overlay", str(overlay)),
+        "Server.MetricsPort": (3, "variable", "MOONMQ_SERVER__METRICSPORT"),
+        "Server.MetricsAuth.Token": ("***", "secret file", "MOONMQ_SERVER__METRICSAUTH__TOKEN_FILE"),
+        "Server.Kafka.num.partitions": (3, "file", str(path)),
+        "Server.Replication.LagMax": (7, "variable", "MOONMQ_SERVER__REPLICATION__LAGMAX"),
+        "Auth.Username": ("u", "file", str(path)),
+        "Auth.Password": ("***", "file", str(path)),
+        "Gateway.Port": (None, "file", str(path)),
+    }
+    assert rows["Server.MetricsAuth.Token"]["source"]["path"] == str(secret)
+    assert "Enabled is false" in rows["Server.Replication.LagMax"]["note"] and "note" in rows["Gateway.Port"]
+    assert answer["overlay"] == str(overlay) and answer["mode"] == "one broker by itself" and len(answer["warnings"]) == 3
+    table = run_moonmq("config", "show", path, env=env)
+    assert re.search(r"^Server.Port +2 +.*appsettings.Night.json$", table.stdout, re.M)
+    assert re.search(r"^Server.SendDeadline +1.5 ", table.stdout, re.M)
+    assert re.search(r"^Server.FdReserve +64 +default$", table.stdout, re.M)
+    assert re.search(rf"^Server.MetricsAuth.Token +\*\*\* +MOONMQ_SERVER__METRICSAUTH__TOKEN_FILE={secret}$", table.stdout, re.M)
+    assert "hidden" not in table.stdout + table.stderr + json.dumps(answer)
+    assert_refused(run_moonmq("config", "show", write(tmp_path, {"Server": {"Prot": 1}}), check=False), ["Server.Prot"])
+
+
+def test_bad_variables_are_one_line_and_exit_78(tmp_path, run_moonmq):
+    path = write(tmp_path, {})
+    done = run_moonmq("serve", "--config", path, check=False, env={"MOONMQ_SERVER__PORT": "x"})
+    assert_refused(done, ["MOONMQ_SERVER__PORT", "Server.Port", "integer"])
+    assert_refused(run_moonmq("config", "check", path, check=False, env={"MOONMQ_SERVER__PROT": "1"}),
+                   ["MOONMQ_SERVER__PROT", "did you mean MOONMQ_SERVER__PORT?"])
+    assert_refused(run_moonmq("config", "check", path, check=False, env={b"MOONMQ_SERVER__\x1b\xff\n": b"1"}), ["MOONMQ_SERVER__???: unknown setting"])
+
+
+# Every key of the spec's section on configuration: a value that is accepted, and what becomes of it.
+WORKS = {
+    "Server": {
+        "Host": "127.0.0.1", "Port": 9192, "DataDir": "d", "Acks": "all", "MaxConnections": 20, "MaxConnectionsPerIP": 10,
+        "FdReserve": 32, "MaxFrameSize": 2048, "MaxPendingBytes": 65536, "SendDeadline": 1, "HandshakeDeadline": 2,
+        "PreAuthReadDeadline": 3, "IdleDeadline": 4, "HeartbeatInterval": 5, "HeartbeatMissThreshold": 6, "MaxTopics": 7,
+        "MaxListTopics": 8, "Dlq": {"Suffix": ".dead", "MaxDeliveries": 9}, "MetricsHost": "127.0.0.1", "MetricsPort": 9191,
+        "MetricsAuth": {"Token": "t", "Basic": False}, "Tls": False, "MetricsTls": {"Enabled": False},
+        "Cluster": {"Enabled": False, "BrokerId": 1}, "Autobalance": {"Enabled": False},
+        "Replication": {
+            "Enabled": True, "ReplicaId": 1, "Role": "both", "ReplicateHost": "127.0.0.2", "ReplicatePort": 9195,
+            "Peers": [{"Id": 2, "Address": "127.0.0.1:1", "ClientAddress": "127.0.0.1:2"},
+                      {"Id": 3, "Address": "127.0.0.1:3", "ClientAddress": "127.0.0.1:4"}],
+            "ClientAddress": "127.0.0.1:5", "Token": "t", "AckTimeout": 6, "Tls": {"Enabled": False},
+            "Failover": {"Enabled": True, "ElectionTimeoutMs": 700, "ElectionTimeoutMaxMs": 900, "HeartbeatMs": 60,
+                         "RpcTimeoutMs": 800, "CommitTimeoutSeconds": 9, "MaxLogEntries": 99, "IsrLagSeconds": 8,
+                         "MinInsyncReplicas": 2, "MaxFetchWaitMs": 77, "MaxFetchBytes": 4096}}},
+    "Logging": {"Level": "debug", "File": "f", "LogToStderr": False},
+    "Auth": {"Username": "admin", "PasswordHash": "pbkdf2-sha256$10000$6096aa2583c3e3dcf3191840323cb4ca$"
+             "0e6637445858964846bf82f04eba39ec72747cc61b566fb1f48a831fbecc4008"},
+}
+WARNED = {
+    "Server": {"StorageBackend": "segmented", "ProducerExpirySeconds": 86400, "ProducerExpiryCheckIntervalSeconds": 300,
+               "GroupCommit": {"LingerMs": 2, "MaxWaiters": 64}},
+    "Auth": {"MaxFailures": 5, "FailureWindow": 60, "BanDuration": 15, "Superuser": True},
+    "Gateway": {"Host": "0.0.0.0", "Port": 8080, "MoonMQHost": "h", "MoonMQPort": 9092, "MoonMQPassword": "hidden",
+                "MoonMQTimeout": 30, "PoolMax": 8},
+}
+
+
+def leaves(document, path=""):
+    for name, value in document.items():
+        here = f"{path}.{name}" if path else name
+        if isinstance(value, dict):
+            yield from leaves(value, here)
+        elif isinstance(value, list):
+            for index, element in enumerate(value):
+                yield from leaves(element, f"{here}[{index}]")
+        else:
+            yield here, value
+
+
+def test_keys_of_the_spec_work_or_are_warned_about(tmp_path, run_moonmq):
+    off = re.compile(r"Tls|Cluster|Autobalance|Basic")
+    _, rows = show(run_moonmq, write(tmp_path, WORKS), "--set")
+    for key, value in leaves(WORKS):
+        if off.search(key):
+            continue
+        expected = "***" if rows[key].get("secret") else value
+        assert rows[key]["value"] == expected and "note" not in rows[key], key
+    static = json.loads(json.dumps(WORKS))
+    static["Server"]["Replication"] |= {"Failover": False, "LagMax": 7}
+    _, rows = show(run_moonmq, write(tmp_path, static), "--set")
+    assert rows["Server.Replication.LagMax"]["value"] == 7 and "note" not in rows["Server.Replication.LagMax"]
+    assert "note" in rows["Server.Replication.ClientAddress"]
+    answer, rows = show(run_moonmq, write(tmp_path, WARNED), "--set")
+    for key, _ in leaves(WARNED):
+        assert "note" in rows[key], key
+        name = "Gateway" if key.startswith("Gateway") else key
+        assert any(warning.startswith(f"{name} has no effect") for warning in answer["warnings"]), key
+    assert "hidden" not in json.dumps(answer)
+
+
+@pytest.mark.parametrize("document, key", [
+    ({"Server": {"MetricsAuth": {"Basic": True}}}, "Server.MetricsAuth.Basic"),
+    ({"Server": {"Tls": {"CertFile": "c"}}}, "Server.Tls"), ({"Server": {"MetricsTls": True}}, "Server.MetricsTls"),
+    ({"Auth": {"Users": [{"Username": "u"}]}}, "Auth.Users"),
+], ids=lambda value: value if isinstance(value, str) else "")
+def test_keys_that_come_later_are_refused(document, key, tmp_path, run_moonmq):
+    assert_refused(run_moonmq("config", "check", write(tmp_path, document), check=False), [key, "not supported"])
+
+
 def test_data_of_another_broker_kind_is_never_an_empty_start(tmp_path, new_group):
     group = new_group(1)
     broker = group.brokers[0]

@@ -597,6 +597,24 @@ static void bad_variables_are_named_with_the_mend(void **state)
     }
 }
 
+static void who_wants_none_of_them_still_gets_the_programs_own(void **state)
+{
+    (void)state;
+    char path[128];
+    struct error error = {0};
+    write_secret(path, "{}", 2);
+    const struct config_input input = {
+        .path = path,
+        .environment = "demo",
+        .variables =
+            VARIABLES("MOONMQ_SERVER__PORT=1", "MOONMQ_SERVER__X=1", "MOONMQ_METRICS_TOKEN=t"),
+        .own_variables_only = true};
+    assert_int_equal(config_load(&input, &config, NULL, &error), STATUS_OK);
+    assert_int_equal(config.port, 9092);
+    assert_string_equal(config.metrics_token, "t");
+    remove(path);
+}
+
 static void two_variables_for_one_key_are_refused(void **state)
 {
     (void)state;
@@ -715,6 +733,7 @@ int main(void)
         cmocka_unit_test(a_file_may_hold_a_secret_and_loses_one_newline),
         cmocka_unit_test(bad_secret_files_are_told_apart_and_never_quoted),
         cmocka_unit_test(bad_variables_are_named_with_the_mend),
+        cmocka_unit_test(who_wants_none_of_them_still_gets_the_programs_own),
         cmocka_unit_test(two_variables_for_one_key_are_refused),
         cmocka_unit_test(a_clash_of_two_keys_names_the_variable_of_the_second),
         cmocka_unit_test(variables_that_are_no_settings_are_left_alone),
