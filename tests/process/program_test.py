@@ -70,7 +70,7 @@ def test_the_program_without_a_command_tells_what_there_is():
     (("topic", "list", "--format", "xml"), '--format is text or json, not "xml"'),
     (("version", "extra"), '"extra" is one word too many'),
     (("completion", "fish"), "for bash and for zsh"),
-    (("config", "check"), "name the file"),
+    (("config", "check", "a", "b"), "one file"),
 ])
 def test_what_was_typed_wrong_is_named_with_what_was_meant(typed, said):
     answer = run(*typed)
