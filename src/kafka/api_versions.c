@@ -2,10 +2,9 @@
  *
  * A client of a version to come is answered before its body is read: connection.c.            */
 #include "kafka/errors.h"
+#include "kafka/features.h"
 #include "kafka/handlers.h"
 #include "kafka/view.h"
-
-#define TRANSACTION_VERSION 2
 
 static struct kafka_api_versions_response_key *new_keys(struct kafka_request *request,
                                                         int32_t *count_out)
@@ -24,23 +23,26 @@ static struct kafka_api_versions_response_key *new_keys(struct kafka_request *re
     return keys;
 }
 
-/* Transactions of version 2 (KIP-890): each end raises the producer's epoch. The epoch of the
- * features never changes: they come with the program. */
+/* The epoch of the features never changes: they come with the program. */
 static void finalize_features(struct kafka_request *request)
 {
     struct kafka_api_versions_response *answer = KAFKA_ANSWER(request, api_versions);
+    int32_t count;
+    const struct kafka_feature *features = kafka_features(&count);
     struct kafka_api_versions_response_supported_feature *supported =
-        kafka_api_versions_response_supported_feature_new(&request->arena, 1);
+        kafka_api_versions_response_supported_feature_new(&request->arena, count);
     struct kafka_api_versions_response_finalized_feature *finalized =
-        kafka_api_versions_response_finalized_feature_new(&request->arena, 1);
+        kafka_api_versions_response_finalized_feature_new(&request->arena, count);
     if (request->arena.failed) return;
-    supported->name = finalized->name = kafka_text("transaction.version");
-    supported->min_version = 1; /* 0 is refused by older Java clients */
-    supported->max_version = TRANSACTION_VERSION;
-    finalized->min_version_level = finalized->max_version_level = TRANSACTION_VERSION;
+    for (int32_t i = 0; i < count; i++) {
+        supported[i].name = finalized[i].name = kafka_text(features[i].name);
+        supported[i].min_version = features[i].version_min;
+        supported[i].max_version = features[i].version_max;
+        finalized[i].min_version_level = finalized[i].max_version_level = features[i].finalized;
+    }
     answer->supported_features.items = supported;
     answer->finalized_features.items = finalized;
-    answer->supported_features.count = answer->finalized_features.count = 1;
+    answer->supported_features.count = answer->finalized_features.count = count;
     answer->finalized_features_epoch = 0;
 }
 

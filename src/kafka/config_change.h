@@ -9,6 +9,9 @@
 enum kafka_resource_type {
     KAFKA_RESOURCE_TOPIC = 2,
     KAFKA_RESOURCE_BROKER = 4,
+    KAFKA_RESOURCE_BROKER_LOGGER = 8,
+    KAFKA_RESOURCE_CLIENT_METRICS = 16,
+    KAFKA_RESOURCE_GROUP = 32,
 };
 
 /* Where the outcome goes: into an entry of the answer. */

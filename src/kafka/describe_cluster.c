@@ -2,13 +2,10 @@
 #include "kafka/errors.h"
 #include "kafka/handlers.h"
 #include "kafka/kafka_state.h"
+#include "kafka/operations.h"
 #include "kafka/view.h"
 
 enum endpoint_type { ENDPOINT_BROKER = 1, ENDPOINT_CONTROLLER = 2 };
-
-/* create 5, alter 7, describe 8, cluster action 9, describe configs 10, alter configs 11,
- * idempotent write 12: everybody may everything until there are access rules. */
-#define CLUSTER_OPERATIONS (1 << 5 | 1 << 7 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12)
 
 static void list_brokers(struct kafka_request *request)
 {
@@ -45,7 +42,7 @@ static void answer_now(struct kafka_request *request)
         list_brokers(request);
     }
     if (message->include_cluster_authorized_operations) {
-        answer->cluster_authorized_operations = CLUSTER_OPERATIONS;
+        answer->cluster_authorized_operations = KAFKA_CLUSTER_OPERATIONS;
     }
     kafka_finish(request);
 }

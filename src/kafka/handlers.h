@@ -53,5 +53,19 @@ void end_txn_handle(struct kafka_request *request);
 void txn_offset_commit_handle(struct kafka_request *request);
 void describe_transactions_handle(struct kafka_request *request);
 void list_transactions_handle(struct kafka_request *request);
+void elect_leaders_handle(struct kafka_request *request);
+void elect_leaders_refuse(struct kafka_request *request, enum status status);
+void alter_partition_reassignments_handle(struct kafka_request *request);
+void alter_partition_reassignments_refuse(struct kafka_request *request, enum status status);
+void list_partition_reassignments_handle(struct kafka_request *request);
+void describe_acls_handle(struct kafka_request *request);
+void create_acls_handle(struct kafka_request *request);
+void delete_acls_handle(struct kafka_request *request);
+void describe_user_scram_credentials_handle(struct kafka_request *request);
+void update_features_handle(struct kafka_request *request);
+void get_telemetry_subscriptions_handle(struct kafka_request *request);
+void push_telemetry_handle(struct kafka_request *request);
+void list_config_resources_handle(struct kafka_request *request);
+void describe_topic_partitions_handle(struct kafka_request *request);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "base/random.h"
 #include "kafka/kafka_state.h"
 
 void kafka_settings_default(struct kafka_settings *settings)
@@ -60,9 +59,8 @@ struct kafka *kafka_new(struct broker *broker, const struct kafka_settings *sett
         kafka->rack = memory_copy_text(settings->rack);
         kafka->settings.rack = kafka->rack;
     }
-    struct random random;
-    random_seed_from_system(&random);
-    kafka->hash_seed = random_u64(&random);
+    random_seed_from_system(&kafka->random);
+    kafka->hash_seed = random_u64(&kafka->random);
     kafka->soon = timer_new(kafka->loop, run_soon, kafka);
     return kafka;
 }

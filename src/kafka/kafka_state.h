@@ -3,6 +3,7 @@
 #define MOONMQ_KAFKA_KAFKA_STATE_H
 
 #include "base/log.h"
+#include "base/random.h"
 #include "io/loop.h"
 #include "kafka/api.h"
 #include "kafka/connection.h"
@@ -21,6 +22,7 @@ struct kafka {
     struct kafka_request *runnable;
     struct kafka_connection *resumable;
     struct timer *soon; /* runs both lists in the next turn of the loop */
+    struct random random;
     uint64_t hash_seed; /* of seen.h's tables */
     struct log_limiter close_limiter;
     struct kafka_stats stats;

@@ -8,12 +8,8 @@
 #include "kafka/errors.h"
 #include "kafka/handlers.h"
 #include "kafka/kafka_state.h"
+#include "kafka/operations.h"
 #include "kafka/view.h"
-
-/* read 3, write 4, create 5, delete 6, alter 7, describe 8, describe configs 10, alter configs 11:
- * everybody may everything until there are access rules. */
-#define TOPIC_OPERATIONS   (1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 11)
-#define CLUSTER_OPERATIONS (1 << 5 | 1 << 7 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12)
 
 typedef struct kafka_metadata_response_topic topic_answer;
 
@@ -45,31 +41,8 @@ static void list_brokers(struct kafka_request *request)
     answer->brokers.count = (int32_t)view->member_count;
 }
 
-/* Every broker holds every partition, so all partitions share these lists. */
-struct replica_lists {
-    int32_t *all, *in_sync;
-    int32_t all_count, in_sync_count;
-};
-
-static struct replica_lists new_replica_lists(struct kafka_request *request)
-{
-    const struct group_view *view = kafka_view(request);
-    struct replica_lists lists = {
-        .all = arena_new_array(&request->arena, view->member_count, sizeof(int32_t)),
-        .in_sync = arena_new_array(&request->arena, view->isr_count, sizeof(int32_t)),
-        .all_count = (int32_t)view->member_count,
-        .in_sync_count = (int32_t)view->isr_count,
-    };
-    if (request->arena.failed) return (struct replica_lists){0};
-    for (uint32_t i = 0; i < view->member_count; i++)
-        lists.all[i] = view->members[i].id;
-    for (uint32_t i = 0; i < view->isr_count; i++)
-        lists.in_sync[i] = view->isr[i];
-    return lists;
-}
-
 static void answer_topic(struct kafka_request *request, const struct topic *topic,
-                         const struct replica_lists *lists, topic_answer *out)
+                         const struct kafka_replica_lists *lists, topic_answer *out)
 {
     const struct group_view *view = kafka_view(request);
     int32_t leader = kafka_leader_id(request);
@@ -78,7 +51,7 @@ static void answer_topic(struct kafka_request *request, const struct topic *topi
     out->topic_id = *topic_uid(topic);
     out->is_internal = topic_is_internal(topic);
     if (KAFKA_MESSAGE(request, metadata)->include_topic_authorized_operations) {
-        out->topic_authorized_operations = TOPIC_OPERATIONS;
+        out->topic_authorized_operations = KAFKA_TOPIC_OPERATIONS;
     }
     struct kafka_metadata_response_partition *partitions =
         kafka_metadata_response_partition_new(&request->arena, count);
@@ -97,20 +70,6 @@ static void answer_topic(struct kafka_request *request, const struct topic *topi
     out->partitions.count = count;
 }
 
-/* May a topic exist that this replica has not heard of? Not on a leader, nor on an in-sync follower
- * whose manifest has arrived: an acknowledged creation has reached those. */
-static bool may_have_missed_topics(struct kafka_request *request)
-{
-    struct broker *broker = kafka_request_broker(request);
-    const struct group_view *view = kafka_view(request);
-    if (view->serving) return false;
-    if (catalog_topic_count(broker) == 0) return true; /* not even the internal ones */
-    for (uint32_t i = 0; i < view->isr_count; i++) {
-        if (view->isr[i] == view->self_id) return false;
-    }
-    return true;
-}
-
 static int16_t missing_error(struct kafka_request *request, enum status creation)
 {
     switch (creation) {
@@ -118,13 +77,14 @@ static int16_t missing_error(struct kafka_request *request, enum status creation
     case STATUS_TOPIC_FORBIDDEN: return KAFKA_INVALID_TOPIC;
     case STATUS_UNKNOWN_TOPIC: /* was not to be created */
     case STATUS_LIMIT:
-        return may_have_missed_topics(request) ? KAFKA_LEADER_NOT_AVAILABLE
-                                               : KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
+        return kafka_may_have_missed_topics(request) ? KAFKA_LEADER_NOT_AVAILABLE
+                                                     : KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
     default: return KAFKA_LEADER_NOT_AVAILABLE; /* on its way */
     }
 }
 
-static void answer_all_topics(struct kafka_request *request, const struct replica_lists *lists)
+static void answer_all_topics(struct kafka_request *request,
+                              const struct kafka_replica_lists *lists)
 {
     struct broker *broker = kafka_request_broker(request);
     struct kafka_metadata_response *answer = KAFKA_ANSWER(request, metadata);
@@ -158,7 +118,7 @@ static enum status creation_of(const struct creations *creations, struct slice n
 }
 
 static void answer_by_id(struct kafka_request *request, const struct uuid *id,
-                         const struct replica_lists *lists, topic_answer *out)
+                         const struct kafka_replica_lists *lists, topic_answer *out)
 {
     const struct topic *topic = catalog_find_uid(kafka_request_broker(request), id);
     if (topic != NULL) {
@@ -167,10 +127,11 @@ static void answer_by_id(struct kafka_request *request, const struct uuid *id,
     }
     out->topic_id = *id;
     out->error_code =
-        may_have_missed_topics(request) ? KAFKA_LEADER_NOT_AVAILABLE : KAFKA_UNKNOWN_TOPIC_ID;
+        kafka_may_have_missed_topics(request) ? KAFKA_LEADER_NOT_AVAILABLE : KAFKA_UNKNOWN_TOPIC_ID;
 }
 
-static void answer_asked_topics(struct kafka_request *request, const struct replica_lists *lists,
+static void answer_asked_topics(struct kafka_request *request,
+                                const struct kafka_replica_lists *lists,
                                 const struct creations *creations)
 {
     const struct kafka_metadata_request *message = KAFKA_MESSAGE(request, metadata);
@@ -209,12 +170,12 @@ static void answer_with(struct kafka_request *request, const struct creations *c
 {
     const struct kafka_metadata_request *message = KAFKA_MESSAGE(request, metadata);
     struct kafka_metadata_response *answer = KAFKA_ANSWER(request, metadata);
-    struct replica_lists lists = new_replica_lists(request);
+    struct kafka_replica_lists lists = kafka_new_replica_lists(request);
     list_brokers(request);
     answer->cluster_id = kafka_cluster_id(request);
     answer->controller_id = kafka_leader_id(request);
     if (message->include_cluster_authorized_operations) {
-        answer->cluster_authorized_operations = CLUSTER_OPERATIONS;
+        answer->cluster_authorized_operations = KAFKA_CLUSTER_OPERATIONS;
     }
     if (request->arena.failed) {
         /* kafka_finish() sees it */

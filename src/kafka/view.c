@@ -57,3 +57,32 @@ struct slice kafka_cluster_id(struct kafka_request *request)
     if (uuid_is_none(&view->group)) return KAFKA_NULL;
     return arena_copy(&request->arena, kafka_text(uuid_format(&view->group, text)));
 }
+
+struct kafka_replica_lists kafka_new_replica_lists(struct kafka_request *request)
+{
+    const struct group_view *view = kafka_view(request);
+    struct kafka_replica_lists lists = {
+        .all = arena_new_array(&request->arena, view->member_count, sizeof(int32_t)),
+        .in_sync = arena_new_array(&request->arena, view->isr_count, sizeof(int32_t)),
+        .all_count = (int32_t)view->member_count,
+        .in_sync_count = (int32_t)view->isr_count,
+    };
+    if (request->arena.failed) return (struct kafka_replica_lists){0};
+    for (uint32_t i = 0; i < view->member_count; i++)
+        lists.all[i] = view->members[i].id;
+    for (uint32_t i = 0; i < view->isr_count; i++)
+        lists.in_sync[i] = view->isr[i];
+    return lists;
+}
+
+bool kafka_may_have_missed_topics(const struct kafka_request *request)
+{
+    const struct group_view *view = kafka_view(request);
+    if (view->serving) return false;
+    /* not even the internal ones */
+    if (catalog_topic_count(kafka_request_broker(request)) == 0) return true;
+    for (uint32_t i = 0; i < view->isr_count; i++) {
+        if (view->isr[i] == view->self_id) return false;
+    }
+    return true;
+}

@@ -25,4 +25,15 @@ const struct group_view *kafka_view(const struct kafka_request *request);
 /* The cluster id, in the arena; null before the group is founded. */
 struct slice kafka_cluster_id(struct kafka_request *request);
 
+/* Every broker holds every partition, so all partitions share these lists, in the arena. The first
+ * of `all` is the preferred leader (ElectLeaders). */
+struct kafka_replica_lists {
+    int32_t *all, *in_sync;
+    int32_t all_count, in_sync_count;
+};
+struct kafka_replica_lists kafka_new_replica_lists(struct kafka_request *request);
+/* May a topic exist that this replica has not heard of? Not on a leader, nor on an in-sync follower
+ * whose manifest has arrived: an acknowledged creation has reached those. */
+bool kafka_may_have_missed_topics(const struct kafka_request *request);
+
 #endif

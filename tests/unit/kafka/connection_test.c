@@ -150,7 +150,7 @@ static void api_versions_lists_what_is_offered(void **state)
     }
 }
 
-static void api_versions_finalizes_transactions_of_version_2(void **state)
+static void api_versions_finalizes_what_the_program_can(void **state)
 {
     struct client *client = *state;
     struct kafka_api_versions_request request = {.client_software_name = kafka_text("x"),
@@ -158,10 +158,12 @@ static void api_versions_finalizes_transactions_of_version_2(void **state)
     const struct kafka_api_versions_response *answer =
         client_ask(client, KAFKA_API_VERSIONS, 3, &request);
     assert_int_equal(answer->finalized_features_epoch, 0);
-    assert_int_equal(answer->finalized_features.count, 1);
-    assert_text(answer->finalized_features.items[0].name, "transaction.version");
-    assert_int_equal(answer->finalized_features.items[0].max_version_level, 2);
-    assert_int_equal(answer->supported_features.items[0].max_version, 2);
+    assert_int_equal(answer->finalized_features.count, 2);
+    assert_text(answer->finalized_features.items[0].name, "group.version");
+    assert_int_equal(answer->finalized_features.items[0].max_version_level, 1);
+    assert_text(answer->finalized_features.items[1].name, "transaction.version");
+    assert_int_equal(answer->finalized_features.items[1].max_version_level, 2);
+    assert_int_equal(answer->supported_features.items[1].max_version, 2);
 }
 
 static void api_versions_5_notices_another_cluster_or_node(void **state)
@@ -318,7 +320,7 @@ int main(void)
         CLIENT_TEST(failed_produce_with_acks_0_closes_the_connection),
         CLIENT_TEST(unknown_api_versions_version_is_answered_with_version_0),
         CLIENT_TEST(api_versions_lists_what_is_offered),
-        CLIENT_TEST(api_versions_finalizes_transactions_of_version_2),
+        CLIENT_TEST(api_versions_finalizes_what_the_program_can),
         CLIENT_TEST(api_versions_5_notices_another_cluster_or_node),
         CLIENT_TEST(what_is_not_offered_closes_the_connection),
         CLIENT_TEST(frame_sizes_are_bounded),

@@ -138,6 +138,10 @@ struct broker {
     struct group_forward *forward;
     uint32_t forward_count;
     enum status new_id_status;
+    /* leadership */
+    int32_t transfer_to; /* -1: nobody was asked for */
+    group_done_fn transfer_done;
+    void *transfer_context;
 };
 
 static struct broker fake;
@@ -902,6 +906,14 @@ static void fake_forward(void *context, struct group_forward *forward)
     fake.forward_count++;
 }
 
+static void fake_transfer(void *context, int32_t to, group_done_fn done, void *done_context)
+{
+    (void)context;
+    fake.transfer_to = to;
+    fake.transfer_done = done;
+    fake.transfer_context = done_context;
+}
+
 void node_answer_forwarded(struct node_forwarded *forwarded, enum status status,
                            struct slice answer)
 {
@@ -986,7 +998,8 @@ static int client_set_up(void **state)
                                              .offset_metadata_bytes_max = 4096};
     consumer_group_limits_default(&fake.group_limits);
     fake.group_limits.initial_delay_us = 0;
-    fake.port = (struct group_port){.forward = fake_forward};
+    fake.port = (struct group_port){.forward = fake_forward, .transfer = fake_transfer};
+    fake.transfer_to = -1;
     fake.produce_at_once = STATUS_AGAIN;
     (void)fake_add_topic("orders", 3);
 

@@ -1,0 +1,65 @@
+"""What admin tools ask beyond topics and groups: elections, reassignments, features, quorum, access rules."""
+import struct
+
+import pytest
+
+import clients
+from group import wait_for
+from kafka_wire import Connection, text
+
+NOT_NEEDED, UNKNOWN_PARTITION = 84, 3
+ELECT_LEADERS = 43
+
+
+@pytest.fixture
+def group(standing_group):
+    return standing_group(3)
+
+
+def election_body(topic, partitions):
+    """ElectLeaders v1, preferred."""
+    return (struct.pack(">bi", 0, 1) + text(topic) + struct.pack(">i", len(partitions)) +
+            b"".join(struct.pack(">i", each) for each in partitions) + struct.pack(">i", 10000))
+
+
+def election_answer(answer):
+    """The codes of the partitions of one topic."""
+    _, error, topics = struct.unpack_from(">ihi", answer)
+    assert (error, topics) == (0, 1)
+    (length,) = struct.unpack_from(">h", answer, 10)
+    at = 12 + length
+    (count,) = struct.unpack_from(">i", answer, at)
+    at, codes = at + 4, {}
+    for _ in range(count):
+        partition, code, length = struct.unpack_from(">ihh", answer, at)
+        codes[partition] = code
+        at += 8 + max(length, 0)
+    assert at == len(answer)
+    return codes
+
+
+def elect(broker, topic, partitions):
+    with Connection(broker, timeout_s=30) as connection:
+        return election_answer(connection.ask(ELECT_LEADERS, 1, election_body(topic, partitions)))
+
+
+def lead_from(group, target, run_moonmq):
+    group.wait_all_in_sync()
+    if group.wait_leader() is not target:
+        run_moonmq("leader", "transfer", "--to", target.id, "--bootstrap", group.bootstrap)
+    wait_for(lambda: group.leader_now() is target, f"{target} leads")
+    group.wait_all_in_sync()
+
+
+def test_a_preferred_election_moves_leadership_to_the_first_replica(group, run_moonmq):
+    clients.create_topic(group.bootstrap, "elections", 2)
+    first, second, third = group.brokers
+    for asked in (second, third):  # the leader itself, and a follower that passes it on
+        lead_from(group, second, run_moonmq)
+        assert elect(asked, "elections", [0, 1, 2]) == {0: 0, 1: 0, 2: UNKNOWN_PARTITION}
+        assert group.wait_leader() is first
+        assert elect(asked, "elections", [1]) == {1: NOT_NEEDED}
+    lead_from(group, second, run_moonmq)
+    # The one that takes over may have lost the answer to what it passed on, and finds it done.
+    assert elect(first, "elections", [0])[0] in (0, NOT_NEEDED)
+    assert group.wait_leader() is first
