@@ -43,7 +43,7 @@ def test_each_command_tells_how_it_is_called_its_options_and_an_example():
         for option in entry["options"]:
             assert f"--{option['name']}" in text
         if entry["options"]:
-            assert f"\nexamples:\n  {'moonmq' if 'failpoints' not in words else 'MOONMQ'}" in text, text
+            assert "moonmq " in text.split("\nexamples:\n")[1], text
 
 
 def test_the_program_without_a_command_tells_what_there_is():
