@@ -26,6 +26,7 @@ struct failover_bench {
     struct moonmq_ack *acks;
     int64_t ack_capacity;
     int64_t missing, moved;
+    struct progress progress;
 };
 
 static void keep_ack(struct failover_bench *bench, struct moonmq_ack ack)
@@ -49,6 +50,7 @@ static void note_ack(struct failover_bench *bench, const struct bench_arguments 
     if (bench->last_ack_us != 0 && gap_us > GAP_US) {
         samples_add(&bench->gaps, gap_us);
         if (arguments->common.format == CLI_FORMAT_TEXT) {
+            progress_interrupt();
             printf("gap of %.1f ms after %lld records\n", (double)gap_us / 1000,
                    (long long)bench->acknowledged);
             fflush(stdout);
@@ -135,6 +137,17 @@ static int64_t stop_transfers(struct transferrer *transferrer)
     return transferrer->transfers;
 }
 
+static struct progress_view view_of(const struct bench_arguments *arguments,
+                                    const struct failover_bench *bench, int64_t started_us)
+{
+    double fraction = (double)(bench_now_us() - started_us) / 1e6 / (double)arguments->seconds;
+    return (struct progress_view){.unit = "records",
+                                  .done = bench->acknowledged,
+                                  .total = -1,
+                                  .bytes = bench->acknowledged * arguments->record_bytes,
+                                  .fraction = fraction > 1 ? 1 : fraction};
+}
+
 static int run_load(struct moonmq_client *client, const struct bench_arguments *arguments,
                     struct failover_bench *bench, char *value, struct moonmq_error *error)
 {
@@ -142,16 +155,19 @@ static int run_load(struct moonmq_client *client, const struct bench_arguments *
     int64_t started_us = bench_now_us();
     int64_t end_us = started_us + arguments->seconds * 1000000;
     int64_t due_us = started_us;
-    while (bench_now_us() < end_us) {
-        int code = produce_one(client, arguments, bench, value, error);
-        if (code != MOONMQ_OK) return code;
+    int code = MOONMQ_OK;
+    progress_start(&bench->progress, true);
+    while (code == MOONMQ_OK && bench_now_us() < end_us) {
+        code = produce_one(client, arguments, bench, value, error);
+        progress_show(&bench->progress, view_of(arguments, bench, started_us));
         due_us += 1000000 / rate;
         int64_t now_us = bench_now_us();
         /* What a gap held up is not made up for. */
         if (due_us < now_us) due_us = now_us;
         if (due_us - now_us >= 1000) poll(NULL, 0, (int)((due_us - now_us) / 1000));
     }
-    return MOONMQ_OK;
+    progress_end(&bench->progress, view_of(arguments, bench, started_us));
+    return code;
 }
 
 /* ---- reading back ---- */

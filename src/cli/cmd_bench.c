@@ -11,6 +11,9 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 
+/* How often the clock is looked at for it: a clock for each record would be measured, too. */
+#define PROGRESS_RECORDS 64
+
 static error_t parse_argument(int key, char *argument, struct argp_state *state)
 {
     struct bench_arguments *arguments = state->input;
@@ -79,6 +82,7 @@ struct produce_bench {
     struct samples latencies;
     uint64_t failed;
     struct moonmq_error first_failure;
+    struct progress progress;
 };
 struct bench_record {
     struct produce_bench *bench;
@@ -113,6 +117,17 @@ static int wait_for_turn(struct moonmq_client *client, const struct bench_argume
     return code;
 }
 
+static struct progress_view view_of_produce(const struct bench_arguments *arguments,
+                                            const struct produce_bench *bench)
+{
+    int64_t done = (int64_t)bench->latencies.count;
+    return (struct progress_view){.unit = "records",
+                                  .done = done,
+                                  .total = arguments->records,
+                                  .bytes = done * arguments->record_bytes,
+                                  .fraction = -1};
+}
+
 /* Slots for records in flight; one is free again when its record was delivered. */
 static int produce_all(struct moonmq_client *client, const struct bench_arguments *arguments,
                        struct produce_bench *bench, struct bench_record *slots, size_t slot_count,
@@ -121,6 +136,7 @@ static int produce_all(struct moonmq_client *client, const struct bench_argument
     struct moonmq_message message = {.value = value,
                                      .value_bytes = (size_t)arguments->record_bytes};
     int64_t started_us = bench_now_us();
+    progress_start(&bench->progress, true);
     for (int64_t i = 0; i < arguments->records && bench->failed == 0; i++) {
         struct bench_record *slot = &slots[(size_t)i % slot_count];
         int code = wait_for_turn(client, arguments, started_us, i, error);
@@ -128,11 +144,16 @@ static int produce_all(struct moonmq_client *client, const struct bench_argument
             code = moonmq_poll(client, 1000, error);
         }
         if (code != MOONMQ_OK) return code;
+        if (i % PROGRESS_RECORDS == 0) {
+            progress_show(&bench->progress, view_of_produce(arguments, bench));
+        }
         *slot = (struct bench_record){bench, bench_now_us()};
         code = moonmq_produce_async(client, arguments->topic, &message, take_delivery, slot, error);
         if (code != MOONMQ_OK) return code;
     }
-    return moonmq_flush(client, arguments->common.timeout_ms, error);
+    int code = moonmq_flush(client, arguments->common.timeout_ms, error);
+    progress_end(&bench->progress, view_of_produce(arguments, bench));
+    return code;
 }
 
 static void report_produce(const struct bench_arguments *arguments, struct produce_bench *bench,
@@ -198,6 +219,7 @@ struct consume_bench {
     int64_t *ends;
     size_t count; /* those not at their end come first */
     int64_t records, bytes;
+    int64_t total; /* about so many will be read */
 };
 
 static void take_records(struct consume_bench *bench, const struct moonmq_records *records)
@@ -223,11 +245,23 @@ static void take_records(struct consume_bench *bench, const struct moonmq_record
     }
 }
 
+static struct progress_view view_of_consume(const struct consume_bench *bench)
+{
+    return (struct progress_view){.unit = "records",
+                                  .done = bench->records,
+                                  .total = bench->total,
+                                  .bytes = bench->bytes,
+                                  .fraction = -1};
+}
+
 static int consume_all(struct moonmq_client *client, const struct bench_arguments *arguments,
                        struct consume_bench *bench, struct samples *fetches,
                        struct moonmq_error *error)
 {
-    while (bench->count > 0 && bench->records < arguments->records) {
+    int code = MOONMQ_OK;
+    struct progress progress;
+    progress_start(&progress, true);
+    while (code == MOONMQ_OK && bench->count > 0 && bench->records < arguments->records) {
         struct moonmq_fetch fetch = {
             .topic = arguments->topic,
             .positions = bench->positions,
@@ -237,13 +271,15 @@ static int consume_all(struct moonmq_client *client, const struct bench_argument
         };
         struct moonmq_records *records;
         int64_t started_us = bench_now_us();
-        int code = moonmq_fetch(client, &fetch, &records, error);
-        if (code != MOONMQ_OK) return code;
+        code = moonmq_fetch(client, &fetch, &records, error);
+        if (code != MOONMQ_OK) continue;
         samples_add(fetches, bench_now_us() - started_us);
         take_records(bench, records);
         moonmq_records_free(records);
+        progress_show(&progress, view_of_consume(bench));
     }
-    return MOONMQ_OK;
+    progress_end(&progress, view_of_consume(bench));
+    return code;
 }
 
 static int start_consume(struct moonmq_client *client, const struct bench_arguments *arguments,
@@ -260,7 +296,9 @@ static int start_consume(struct moonmq_client *client, const struct bench_argume
         bench->positions[bench->count] =
             (struct moonmq_position){offsets[i].partition, offsets[i].earliest};
         bench->ends[bench->count++] = offsets[i].high_watermark;
+        bench->total += offsets[i].high_watermark - offsets[i].earliest;
     }
+    if (bench->total > arguments->records) bench->total = arguments->records;
     moonmq_offsets_free(offsets);
     return MOONMQ_OK;
 }

@@ -16,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 
 #define PARTITIONS_MAX    1024
 #define FETCH_RECORDS_MAX 1000
@@ -51,6 +52,8 @@ struct consume_run {
     size_t place_count;
     int64_t printed;
     int64_t growth_at_us;
+    int64_t total; /* records that will be printed; -1: not known */
+    struct progress progress;
 };
 
 static volatile sig_atomic_t stop_requested;
@@ -248,6 +251,25 @@ static bool end_reached(const struct consume_run *run)
     return true;
 }
 
+/* Offsets are not records where something was compacted or aborted: it is a guess, and the last
+ * line says what there was. */
+static int64_t total_of(const struct consume_run *run)
+{
+    const struct consume_arguments *arguments = run->arguments;
+    int64_t total = 0;
+    if (!arguments->until_end || arguments->group != NULL) return arguments->count;
+    for (size_t i = 0; i < run->place_count; i++) {
+        if (run->places[i].wanted) total += run->places[i].end - run->places[i].next;
+    }
+    return arguments->count >= 0 && arguments->count < total ? arguments->count : total;
+}
+
+static struct progress_view view_of(const struct consume_run *run)
+{
+    return (struct progress_view){
+        .unit = "records", .done = run->printed, .total = run->total, .bytes = -1, .fraction = -1};
+}
+
 /* ---- fetching ---- */
 
 static uint32_t records_wanted(const struct consume_run *run)
@@ -359,8 +381,12 @@ static int consume_records(struct consume_run *run)
                              (long long)run->arguments->partition);
     }
     if (code == MOONMQ_OK && run->arguments->until_end) end = end_reached(run);
+    run->total = total_of(run);
+    /* Records on the terminal show by themselves how far it is. */
+    progress_start(&run->progress, !output_on_terminal());
     while (code == MOONMQ_OK && !end && !count_reached(run) && !stop_requested) {
         code = fetch_once(run, &end, &error);
+        progress_show(&run->progress, view_of(run));
         if (code == MOONMQ_OK) {
             give_up_us = now_us() + patience_us;
             if (!run->arguments->until_end && now_us() >= run->growth_at_us) {
@@ -372,6 +398,7 @@ static int consume_records(struct consume_run *run)
             code = MOONMQ_OK;
         }
     }
+    progress_end(&run->progress, view_of(run));
     if (code == MOONMQ_OK) code = commit_printed(run, &error);
     if (code != MOONMQ_OK) return cli_fail(&error, run->arguments->topic);
     return CLI_OK;

@@ -1,11 +1,14 @@
 /* cmd_log.c: `moonmq log dump|verify`: segment files on disk, of a stopped broker or a copy. */
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "log/inspect.h"
 
 #define DECOMPRESSED_MAX (100u << 20)
@@ -15,6 +18,10 @@ struct log_options {
     bool records; /* dump: each record */
     enum cli_format format;
     uint64_t unreadable; /* dump: batches whose records are */
+    /* verify: how far it is. */
+    int64_t bytes, total_bytes;
+    uint64_t batches;
+    struct progress progress;
 };
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -121,9 +128,49 @@ static bool print_batch(void *context, const struct log_inspect_batch *batch)
     return true;
 }
 
+static struct progress_view view_of(const struct log_options *options)
+{
+    double total = (double)options->total_bytes;
+    return (struct progress_view){.unit = "batches",
+                                  .done = (int64_t)options->batches,
+                                  .total = -1,
+                                  .bytes = options->bytes,
+                                  .fraction = total > 0 ? (double)options->bytes / total : -1};
+}
+
+static bool count_batch(void *context, const struct log_inspect_batch *batch)
+{
+    struct log_options *options = context;
+    options->batches++;
+    options->bytes += batch->header.batch_bytes;
+    progress_show(&options->progress, view_of(options));
+    return true;
+}
+
+/* nftw() has no context. */
+static int64_t found_bytes;
+static int add_segment(const char *path, const struct stat *facts, int kind, struct FTW *where)
+{
+    size_t bytes = strlen(path);
+    (void)where;
+    if (kind == FTW_F && bytes > 4 && strcmp(path + bytes - 4, ".log") == 0) {
+        found_bytes += facts->st_size;
+    }
+    return 0;
+}
+
+/* About what is to be read: the space kept for appends counts, too. */
+static int64_t segment_bytes_below(const char *path)
+{
+    found_bytes = 0;
+    (void)nftw(path, add_segment, 16, FTW_PHYS);
+    return found_bytes;
+}
+
 static void print_fault(void *context, const struct log_inspect_fault *fault)
 {
     (void)context;
+    progress_interrupt();
     fprintf(stderr, "%s: position %lld, offset %lld: %s\n", fault->path, (long long)fault->position,
             (long long)fault->offset, fault->text);
 }
@@ -164,13 +211,16 @@ static void print_result(const struct log_options *options, const struct log_ins
 
 static int inspect(struct log_options *options, bool dump)
 {
-    struct log_inspect_handlers handlers = {dump ? print_batch : NULL, print_fault, options};
+    struct log_inspect_handlers handlers = {dump ? print_batch : count_batch, print_fault, options};
     struct log_inspect_result result = LOG_INSPECT_RESULT_NONE;
     struct error error = {0};
     struct file_system *fs = file_system_posix();
+    progress_start(&options->progress, !dump);
+    if (options->progress.is_shown) options->total_bytes = segment_bytes_below(options->path);
     enum status status = is_file(options->path)
                              ? log_inspect_file(fs, options->path, &handlers, &result, &error)
                              : log_verify_directory(fs, options->path, &handlers, &result, &error);
+    progress_end(&options->progress, view_of(options));
     if (status != STATUS_OK) return cli_fail_text("%s", error.text);
     if (result.files == 0 && !is_data_dir(options->path)) {
         return cli_fail_text(

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -14,9 +15,9 @@
 #include "cli/line_reader.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 
 #define LINE_BYTES_MAX 65536
-#define PROGRESS_US    200000
 /* While the input has nothing: how often the broker's answers and heartbeats are looked at. */
 #define IDLE_WAIT_MS 100
 
@@ -32,8 +33,9 @@ struct produce_run {
     uint64_t queued, acknowledged, failed, bytes;
     uint64_t refused; /* of the failed: certainly not there */
     struct moonmq_error first_failure;
-    int64_t started_us, progress_at_us;
-    bool shows_progress;
+    int64_t started_us;
+    int64_t input_bytes; /* 0: not known */
+    struct progress progress;
 };
 
 static error_t parse_argument(int key, char *argument, struct argp_state *state)
@@ -64,17 +66,24 @@ static int64_t now_us(void)
 
 /* ---- progress ---- */
 
-static void show_progress(struct produce_run *run, bool last)
+/* 0: the input's end is not known. */
+static int64_t input_bytes(int descriptor)
 {
-    if (!run->shows_progress) return;
-    int64_t now = now_us();
-    if (!last && now < run->progress_at_us) return;
-    run->progress_at_us = now + PROGRESS_US;
-    double seconds = (double)(now - run->started_us) / 1e6;
-    fprintf(stderr, "\r%llu records, %.1f MB, %.0f records/s, %zu on their way   %s",
-            (unsigned long long)run->acknowledged, (double)run->bytes / 1e6,
-            seconds > 0 ? (double)run->acknowledged / seconds : 0, moonmq_pending(run->client),
-            last ? "\n" : "");
+    struct stat facts;
+    if (fstat(descriptor, &facts) != 0 || !S_ISREG(facts.st_mode)) return 0;
+    off_t at = lseek(descriptor, 0, SEEK_CUR);
+    return facts.st_size - (at > 0 ? at : 0);
+}
+
+static struct progress_view view_of(const struct produce_run *run)
+{
+    return (struct progress_view){
+        .unit = "records",
+        .done = (int64_t)run->acknowledged,
+        .total = -1,
+        .bytes = (int64_t)run->bytes,
+        .fraction = run->input_bytes > 0 ? (double)run->bytes / (double)run->input_bytes : -1,
+    };
 }
 
 /* The broker looked at it and said no; other errors leave open whether it was taken before. */
@@ -127,7 +136,7 @@ static int produce_line(struct produce_run *run, struct slice line)
                                     run, &error);
     if (code != MOONMQ_OK) return cli_fail(&error, run->arguments->topic);
     run->queued++;
-    run->bytes += line.bytes;
+    run->bytes += line.bytes + 1; /* its end */
     return CLI_OK;
 }
 
@@ -157,7 +166,7 @@ static int produce_lines(struct produce_run *run)
         case LINE_ERROR: return cli_fail_text("reading: %s", strerror(errno));
         }
         if (exit_code != CLI_OK) return exit_code;
-        show_progress(run, false);
+        progress_show(&run->progress, view_of(run));
     }
     return CLI_OK;
 }
@@ -170,7 +179,7 @@ static int drain(struct produce_run *run)
     while (moonmq_pending(run->client) > 0) {
         size_t before = moonmq_pending(run->client);
         int code = moonmq_flush(run->client, IDLE_WAIT_MS, &error);
-        show_progress(run, false);
+        progress_show(&run->progress, view_of(run));
         if (code != MOONMQ_OK && code != MOONMQ_TIMEOUT) {
             return cli_fail(&error, run->arguments->topic);
         }
@@ -197,7 +206,7 @@ static void tell_counts(const struct produce_run *run)
 
 static int summarize(struct produce_run *run, int exit_code)
 {
-    show_progress(run, true);
+    progress_end(&run->progress, view_of(run));
     if (run->failed > 0) {
         cli_fail(&run->first_failure, run->arguments->topic);
         exit_code = CLI_FAILED;
@@ -216,7 +225,7 @@ static int summarize(struct produce_run *run, int exit_code)
 
 static int produce_from(const struct produce_arguments *arguments, int descriptor)
 {
-    struct produce_run run = {.arguments = arguments, .shows_progress = isatty(STDERR_FILENO)};
+    struct produce_run run = {.arguments = arguments, .input_bytes = input_bytes(descriptor)};
     struct moonmq_options options;
     struct moonmq_error error;
     cli_client_options(&arguments->common, true, &options);
@@ -226,6 +235,7 @@ static int produce_from(const struct produce_arguments *arguments, int descripto
     }
     line_reader_init(&run.reader, descriptor, LINE_BYTES_MAX);
     run.started_us = now_us();
+    progress_start(&run.progress, !isatty(descriptor));
     int exit_code = produce_lines(&run);
     int drained = drain(&run);
     exit_code = summarize(&run, exit_code != CLI_OK ? exit_code : drained);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "cli/commands.h"
 #include "cli/kafka_call.h"
 #include "cli/options.h"
@@ -82,10 +83,8 @@ static void print_list(const struct txn_arguments *arguments,
         return;
     }
     struct output_table table;
-    output_table_init(&table, 3);
-    output_table_add(&table, "ID");
-    output_table_add(&table, "STATE");
-    output_table_add(&table, "PRODUCER");
+    static const char *const titles[] = {"id", "state", "producer"};
+    output_table_begin(&table, titles, ARRAY_COUNT(titles));
     for (int32_t i = 0; i < response->transaction_states.count; i++) {
         const struct kafka_list_transactions_response_transaction_state *each =
             &response->transaction_states.items[i];

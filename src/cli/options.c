@@ -10,6 +10,7 @@
 #include "cli/help.h"
 #include "cli/option_check.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 
 #define BOOTSTRAP_DEFAULT  "127.0.0.1:9092"
 #define TIMEOUT_MS_DEFAULT 60000
@@ -287,6 +288,7 @@ static void print_failure(const char *format, va_list arguments)
 {
     /* What was printed so far belongs above the error. */
     fflush(stdout);
+    progress_interrupt();
     fprintf(stderr, "%s: ", program_name);
     output_line_to(stderr, format, arguments);
 }

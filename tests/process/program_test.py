@@ -1,17 +1,15 @@
 """The program's own table: help, manual page, completion and what was meant are read from it, for every command."""
 import json
 import os
-import pty
 import re
-import select
 import shutil
 import subprocess
-import time
 
 import pytest
 
 import clients
-from group import ROOT, moonmq_binary
+from group import moonmq_binary
+from terminal import Terminal
 
 BASH = "source <(moonmq completion bash)\n"
 
@@ -193,29 +191,3 @@ def test_zsh_completes():
         shell.wait_for("--format=json")
     finally:
         shell.close()
-
-
-class Terminal:
-    """A program on a pseudo-terminal."""
-
-    def __init__(self, command, environment):
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.execvpe(command[0], command, environment)
-        self.text = ""
-
-    def type(self, text):
-        self.text = ""
-        os.write(self.fd, text.encode())
-
-    def wait_for(self, text, patience_s=30):
-        deadline = time.monotonic() + patience_s
-        while text not in self.text:
-            assert time.monotonic() < deadline, f"no {text!r} in {self.text!r}"
-            if select.select([self.fd], [], [], 0.1)[0]:
-                self.text += os.read(self.fd, 65536).decode(errors="replace")
-
-    def close(self):
-        os.close(self.fd)
-        os.kill(self.pid, 9)
-        os.waitpid(self.pid, 0)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -63,8 +64,44 @@ static void cells_of_a_table_are_escaped(void **state)
     struct output_table table;
     output_table_init(&table, 1);
     output_table_add(&table, "%s", "g\x1b\n\xff");
-    assert_string_equal(table.cells[0], "g\\x1b\\x0a\\xff");
+    assert_string_equal(table.cells[0].text, "g\\x1b\\x0a\\xff");
     output_table_print(&table);
+}
+
+static void a_table_on_no_terminal_has_tabs(void **state)
+{
+    (void)state;
+    static const char *const titles[] = {"group", "lag"};
+    char text[64] = "";
+    struct output_table table;
+    output_table_begin(&table, titles, 2);
+    output_table_add(&table, "a\tb");
+    output_table_add_number(&table, -1);
+    output_table_set_tone(&table, OUTPUT_BAD);
+    FILE *file = tmpfile(), *before = stdout;
+    stdout = file;
+    fflush(before);
+    int terminal = dup(STDOUT_FILENO);
+    dup2(fileno(file), STDOUT_FILENO);
+    output_table_print(&table);
+    stdout = before;
+    dup2(terminal, STDOUT_FILENO);
+    close(terminal);
+    rewind(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    assert_string_equal(text, "group\tlag\na\\x09b\t-\n");
+}
+
+static void columns_are_those_of_a_terminal(void **state)
+{
+    (void)state;
+    assert_int_equal(output_columns(""), 0);
+    assert_int_equal(output_columns("orders"), 6);
+    assert_int_equal(output_columns("\xc3\xa9t\xc3\xa9"), 3);
+    assert_int_equal(output_columns("\xe6\xb3\xa8\xe6\x96\x87"), 4); /* two wide ones */
+    assert_int_equal(output_columns("e\xcc\x81"), 1);                /* an accent that joins */
+    assert_int_equal(output_columns("\xf0\x9f\x90\xb3"), 2);         /* a whale */
 }
 
 static void a_name_is_valid_json_whatever_it_holds(void **state)
@@ -85,6 +122,8 @@ int main(void)
         cmocka_unit_test(controls_are_escaped),
         cmocka_unit_test(what_is_no_utf8_is_escaped),
         cmocka_unit_test(cells_of_a_table_are_escaped),
+        cmocka_unit_test(a_table_on_no_terminal_has_tabs),
+        cmocka_unit_test(columns_are_those_of_a_terminal),
         cmocka_unit_test(a_name_is_valid_json_whatever_it_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
