@@ -125,9 +125,9 @@ static void print_keys(const json_t *keys)
     size_t index;
     json_t *row;
     output_table_init(&table, 3);
-    output_table_add(&table, "KEY");
-    output_table_add(&table, "VALUE");
-    output_table_add(&table, "FROM");
+    output_table_add(&table, "key");
+    output_table_add(&table, "value");
+    output_table_add(&table, "from");
     json_array_foreach(keys, index, row)
     {
         output_table_add(&table, "%s", json_string_value(json_object_get(row, "key")));

@@ -157,11 +157,12 @@ static void offer_word(const struct completion *completion)
     const char *word = completion->command->words;
     int left = completion->word_count;
     while (word != NULL && *word != '\0') {
-        if (*word == '[') word += strcspn(word, "]") + 2; /* "[--topic] TOPIC" */
         size_t bytes = strcspn(word, " ");
-        bool is_last = word[bytes] == '\0', is_many = bytes > 3 && strstr(word, "…") != NULL;
-        if (left-- == 0 || (is_last && is_many)) {
-            offer_values(completion, word, bytes);
+        bool is_last = word[bytes] == '\0', is_option = strncmp(word, "[--", 3) == 0;
+        bool is_many = is_last && strstr(word, "…") != NULL;
+        if (!is_option && (left-- == 0 || is_many)) {
+            size_t brackets = word[0] == '[';
+            offer_values(completion, word + brackets, bytes - 2 * brackets);
             return;
         }
         word += bytes + !is_last;

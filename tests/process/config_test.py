@@ -237,7 +237,7 @@ def test_show_says_where_each_value_comes_from(tmp_path, run_moonmq):
     assert "Enabled is false" in rows["Server.Replication.LagMax"]["note"] and "note" in rows["Gateway.Port"]
     assert answer["overlay"] == str(overlay) and answer["mode"] == "one broker by itself" and len(answer["warnings"]) == 3
     table = run_moonmq("config", "show", path, env=env)
-    assert re.search(r"^Server.Port +2 +.*appsettings.Night.json$", table.stdout, re.M)
+    assert re.search(r"^Server.Port\t2\t.*appsettings.Night.json$", table.stdout, re.M)
     assert re.search(r"^Server.SendDeadline +1.5 ", table.stdout, re.M)
     assert re.search(r"^Server.FdReserve +64 +default$", table.stdout, re.M)
     assert re.search(rf"^Server.MetricsAuth.Token +\*\*\* +MOONMQ_SERVER__METRICSAUTH__TOKEN_FILE={secret}$", table.stdout, re.M)

@@ -141,6 +141,7 @@ def bash_offers(line, **settings):
     ("moonmq completion ", ["bash", "zsh"]),
     ("moonmq help topic gr", ["grow"]),
     ("moonmq log verify ", ["compopt -o default"]),
+    ("moonmq config check ", ["compopt -o default"]),
     ("moonmq demo --dir ", ["compopt -o dirnames"]),
     ("moonmq topic alter orders retention.m", ["compopt -o nospace", "retention.ms="]),
     ("moonmq topic describe o", []),
