@@ -469,10 +469,11 @@ static void strike_disk(struct sim_faults *faults, enum sim_fault_kind kind, int
         disk->slow_sync_us = 5 * SECOND_US;
         break;
     case SIM_FAULT_STALL: {
-        struct sim_stall stall = {
-            .until_us = world_of(faults)->now_us + duration_us,
-            .lanes = 1 + (uint32_t)random_below(&faults->random, (1u << EXECUTOR_LANE_COUNT) - 1),
-            .before_run = random_below(&faults->random, 2) == 0};
+        /* The lanes before this one work on files. */
+        uint64_t all = (1u << EXECUTOR_LANE_COMPUTE) - 1;
+        struct sim_stall stall = {.until_us = world_of(faults)->now_us + duration_us,
+                                  .lanes = 1 + (uint32_t)random_below(&faults->random, all),
+                                  .before_run = random_below(&faults->random, 2) == 0};
         sim_machine_set_stall(machine, &stall);
         break;
     }

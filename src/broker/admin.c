@@ -135,7 +135,7 @@ static enum status check_config(struct admin_change *change, const struct topic_
                                               change->changes[i].value, error);
         if (status != STATUS_OK) return status;
     }
-    return STATUS_OK;
+    return topic_config_check(&change->config, error);
 }
 
 /* The broker's own take no place that a client was promised. */

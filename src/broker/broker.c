@@ -90,6 +90,7 @@ void broker_free(struct broker *broker)
     broker->phase = BROKER_STOPPED;
     retention_stop(broker);
     timer_free(broker->backlog_timer);
+    timer_free(broker->recompression_timer);
     while (broker->jobs != NULL) {
         struct broker_job *job = broker->jobs;
         DL_DELETE(broker->jobs, job);
@@ -369,6 +370,7 @@ void broker_demoted(struct broker *broker)
     broker->stepping_down = true;
     produce_fail_all(broker, STATUS_NOT_LEADER);
     produce_backlog_fail(broker, STATUS_NOT_LEADER);
+    recompression_fail_all(broker, STATUS_NOT_LEADER);
     transactions_demoted(broker);
     fetch_fail_all(broker);
     offset_lookup_fail_all(broker);

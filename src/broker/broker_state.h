@@ -69,8 +69,12 @@ struct broker {
     struct produce *backlog; /* in arrival order: not appended yet */
     uint32_t backlog_count;
     size_t backlog_bytes;
-    struct partition *parked;           /* partitions with parked produces */
-    struct timer *backlog_timer;        /* goes on with the backlog after the current callback */
+    struct partition *parked;        /* partitions with parked produces */
+    struct timer *backlog_timer;     /* goes on with the backlog after the current callback */
+    struct partition *recompressing; /* partitions with produces in recompression.c … */
+    uint32_t recompressing_count;    /* … how many those are */
+    size_t recompressing_bytes;
+    struct timer *recompression_timer;
     struct marker_write *marker_writes; /* marker.c */
 
     /* fetch.c, offset_lookup.c: in the order in which they were parked */
@@ -144,6 +148,18 @@ void produce_check_in_sync(struct broker *broker);
 /* What waited for its transaction goes on, by its own time-out. */
 void produce_resume(struct broker *broker, struct produce *produce);
 void marker_writes_free(struct broker *broker); /* marker.c; nothing is called */
+
+/* recompression.c: true: the checked batch waits here, for another codec or for those before it in
+ * its partition, and produce_resume() or an answer follows; maybe at once. */
+bool recompression_hold(struct broker *broker, struct produce *produce,
+                        const struct batch_header *header);
+void recompression_let_go(struct broker *broker, struct produce *produce); /* nobody is answered */
+void recompression_partition_gone(struct partition *partition, enum status status,
+                                  const char *text);
+void recompression_fail_all(struct broker *broker, enum status status);
+/* produce.c: by what a batch is checked when it arrives in its partition. */
+struct batch_limits produce_limits(const struct broker *broker, const struct produce *produce);
+enum status produce_check_segment(struct produce *produce, size_t batch_bytes);
 
 /* fetch.c, offset_lookup.c */
 void fetch_serving_began(struct broker *broker);

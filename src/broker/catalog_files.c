@@ -158,7 +158,7 @@ static enum status config_from(const json_t *object, struct topic_config *out, s
         if (!json_is_string(value)) {
             return error_set(error, STATUS_INVALID, "config \"%s\": expected a string", key);
         }
-        status = topic_config_set(out, key, json_string_value(value), error);
+        status = topic_config_restore(out, key, json_string_value(value), error);
         if (status != STATUS_OK) return status;
     }
     return STATUS_OK;

@@ -14,6 +14,8 @@
 
 /* Answers; `error` is filled by the caller when status is not OK. */
 void produce_finish(struct produce *produce, enum status status);
+/* The same with what the error says already. */
+void produce_refuse(struct produce *produce, enum status status);
 /* How long it may wait: its own time-out, at most AckTimeout (decisions 14). */
 int64_t produce_wait_us(const struct broker *broker, const struct produce *produce);
 /* Appended (or a duplicate): answers now or when `acks` allows, at latest at `deadline_us`. */

@@ -44,6 +44,10 @@ struct partition {
     bool listed_parked;            /* in broker->parked */
     struct partition *next, *prev; /* there */
 
+    /* recompression.c: in the order of arrival; the partition is in broker->recompressing then */
+    struct produce *recompressing;
+    struct partition *recompressing_next, *recompressing_prev;
+
     /* fetch.c */
     struct fetch_partition *waiters; /* parked, in the order of parking */
 };

@@ -1,10 +1,11 @@
 /* produce.c: a batch from the front end into the log (design.md, "the produce path").
  *
- * What needs no state (shape, CRC, timestamps) is checked at arrival. Then the batch is appended,
- * or waits in the backlog, in arrival order, while the disk is behind (STATUS_AGAIN) or leadership
- * is being handed over; what depends on state is decided at its turn. Once appended it is parked
- * (parked.c). The retry of a batch that is there is never refused for what has changed since: not
- * for the replicas in sync, nor for a clock that jumped.                                        */
+ * What needs no state (shape, CRC, timestamps) is checked at arrival. Then the batch is
+ * recompressed where its topic asks for another codec (recompression.c), and appended, or waits in
+ * the backlog, in arrival order, while the disk is behind (STATUS_AGAIN) or leadership is being
+ * handed over; what depends on state is decided at its turn. Once appended it is parked (parked.c).
+ * The retry of a batch that is there is never refused for what has changed since: not for the
+ * replicas in sync, nor for a clock that jumped.                                        */
 #include <stdlib.h>
 #include <utlist.h>
 
@@ -33,7 +34,7 @@ void produce_finish(struct produce *produce, enum status status)
     produce->done(produce->context, produce);
 }
 
-static void produce_refuse(struct produce *produce, enum status status)
+void produce_refuse(struct produce *produce, enum status status)
 {
     produce->error.status = status;
     produce_finish(produce, status);
@@ -78,11 +79,10 @@ enum status broker_produce_precheck(struct broker *broker, const struct partitio
     return status;
 }
 
-static enum status check_batch(struct broker *broker, struct produce *produce,
-                               struct batch_header *header)
+struct batch_limits produce_limits(const struct broker *broker, const struct produce *produce)
 {
     const struct topic_settings *settings = &produce->partition->topic->settings;
-    const struct batch_limits limits = {
+    return (struct batch_limits){
         .batch_bytes_max = settings->batch_bytes_max,
         .compacted = settings->compacted,
         .log_append_time = settings->log_append_time,
@@ -92,15 +92,27 @@ static enum status check_batch(struct broker *broker, struct produce *produce,
         .timestamp_before_max_ms = settings->timestamp_before_max_ms,
         .timestamp_after_max_ms = settings->timestamp_after_max_ms,
     };
+}
+
+enum status produce_check_segment(struct produce *produce, size_t batch_bytes)
+{
+    int64_t segment_bytes = produce->partition->topic->settings.log.segment_bytes;
+    if ((int64_t)batch_bytes <= segment_bytes) return STATUS_OK;
+    return error_set(&produce->error, STATUS_TOO_LARGE,
+                     "batch of %zu bytes: larger than segment.bytes", batch_bytes);
+}
+
+static enum status check_batch(struct broker *broker, struct produce *produce,
+                               struct batch_header *header)
+{
+    const struct batch_limits limits = produce_limits(broker, produce);
     struct batch_fault fault = {.record_index = -1};
     enum status status = batch_validate_produced(produce->batch->data, produce->batch->bytes,
                                                  &limits, header, &fault, &produce->error);
     produce->fault_record = fault.record_index;
     if (status != STATUS_OK) return status;
-    if (header->batch_bytes > settings->log.segment_bytes) {
-        return error_set(&produce->error, STATUS_TOO_LARGE,
-                         "batch of %u bytes: larger than segment.bytes", header->batch_bytes);
-    }
+    status = produce_check_segment(produce, header->batch_bytes);
+    if (status != STATUS_OK) return status;
     if (header->producer_id >= PRODUCER_IDS_RESERVED) {
         return error_set(&produce->error, STATUS_INVALID_RECORD, "producer id %lld is none",
                          (long long)header->producer_id);
@@ -393,6 +405,7 @@ void produce_partition_gone(struct partition *partition, enum status status, con
 {
     struct broker *broker = partition->broker;
     parked_fail(partition, status, text);
+    recompression_partition_gone(partition, status, text);
     transactions_partition_gone(partition, status, text);
     for (struct produce *produce = broker->backlog; produce != NULL;) {
         if (produce->partition != partition) {
@@ -420,6 +433,7 @@ void broker_produce(struct broker *broker, struct produce *produce)
     produce->log_append_time_ms = produce->log_start_offset = -1;
     produce->parked_on = NULL;
     produce->hold = (struct transaction_wait){0};
+    produce->recompression = NULL;
     produce->admitted = false;
     produce->deadline = (struct deadline){0};
     produce->until_us = loop_now_us(broker->loop) + produce_wait_us(broker, produce);
@@ -432,13 +446,15 @@ void broker_produce(struct broker *broker, struct produce *produce)
         produce_refuse(produce, status);
         return;
     }
-    produce_resume(broker, produce);
+    if (!recompression_hold(broker, produce, &header)) produce_resume(broker, produce);
 }
 
 void broker_produce_cancel(struct broker *broker, struct produce *produce)
 {
     if (produce->parked_on == &broker->backlog) {
         backlog_remove(broker, produce);
+    } else if (produce->parked_on == &produce->partition->recompressing) {
+        recompression_let_go(broker, produce);
     } else if (produce->parked_on != NULL) {
         produce_unpark(broker, produce);
     } else if (produce->hold.live != NULL) {

@@ -19,6 +19,7 @@ struct broker;
 struct partition;
 struct produce;
 struct partition_marker;
+struct recompression;
 typedef void (*produce_fn)(void *context, struct produce *produce);
 
 enum produce_acks { ACKS_NONE = 0, ACKS_LEADER = 1, ACKS_ALL = -1 };
@@ -67,10 +68,11 @@ struct produce {
     struct produce **parked_on; /* the list it waits in; NULL: none */
     struct deadline deadline;
     int64_t appended_us;
-    int64_t until_us;             /* when it gives up */
-    struct transaction_wait hold; /* in the queue of its transaction */
-    bool admitted;                /* its transaction let it pass */
-    bool mistimed;                /* refused for its timestamps, unless it is there already */
+    int64_t until_us;                    /* when it gives up */
+    struct transaction_wait hold;        /* in the queue of its transaction */
+    struct recompression *recompression; /* under way; NULL: none, or it waits for its turn */
+    bool admitted;                       /* its transaction let it pass */
+    bool mistimed; /* refused for its timestamps, unless it is there already */
 };
 void broker_produce(struct broker *broker, struct produce *produce);
 /* The client is gone: `done` will not be called, the struct may go. */

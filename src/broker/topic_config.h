@@ -1,8 +1,8 @@
 /* topic_config.h: a topic's configuration by Kafka's names: one table of keys, types, defaults and
  * bounds.
  *
- * kafka-listener.md 11.4, decisions 12. Keys that we know but that mean nothing here (index sizes,
- * throttles) are accepted and reported; unknown ones are refused. Pure. */
+ * kafka-listener.md 11.4, decisions 12. A key works, or what it promises holds whatever its value;
+ * values that we would not keep, and unknown keys, are refused by name. Pure. */
 #ifndef MOONMQ_BROKER_TOPIC_CONFIG_H
 #define MOONMQ_BROKER_TOPIC_CONFIG_H
 
@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "log/partition_log.h"
+#include "record/batch_recompress.h"
 
 /* Kafka's type codes of DescribeConfigs. */
 enum topic_config_type {
@@ -50,6 +51,14 @@ bool topic_config_equal(const struct topic_config *a, const struct topic_config 
 STATUS_MUST_CHECK
 enum status topic_config_set(struct topic_config *config, const char *name, const char *value,
                              struct error *error);
+/* The same from a file or another replica: a value that an earlier version took and this one would
+ * not keep is left out. */
+STATUS_MUST_CHECK
+enum status topic_config_restore(struct topic_config *config, const char *name, const char *value,
+                                 struct error *error);
+/* Do the values agree with each other? To be asked when all of a change are set. */
+STATUS_MUST_CHECK
+enum status topic_config_check(const struct topic_config *config, struct error *error);
 /* The value in force; borrowed. */
 const char *topic_config_get(const struct topic_config *config, const char *name);
 bool topic_config_is_set(const struct topic_config *config, const char *name);
@@ -65,6 +74,8 @@ struct topic_settings {
     uint32_t batch_bytes_max; /* max.message.bytes */
     int32_t min_insync;       /* min.insync.replicas */
     int64_t timestamp_before_max_ms, timestamp_after_max_ms;
+    bool recompress; /* compression.type is not "producer": what comes by another codec … */
+    struct batch_compression compression; /* … is stored by this one */
 };
 void topic_config_settings(const struct topic_config *config, struct topic_settings *out);
 

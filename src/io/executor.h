@@ -11,6 +11,8 @@ enum executor_lane {
     EXECUTOR_LANE_RAFT,       /* the Raft state file: a worker of its own */
     EXECUTOR_LANE_BACKGROUND, /* cold reads, recovery, index rebuilds, deletes, hashing */
     EXECUTOR_LANE_PATIENT,    /* takes seconds, nobody waits: gives way to all others */
+    /* Recompression: no file is touched, and no read waits behind it. The last: */
+    EXECUTOR_LANE_COMPUTE,
     EXECUTOR_LANE_COUNT
 };
 

@@ -72,6 +72,7 @@ static const struct {
     [EXECUTOR_LANE_RAFT] = {"raft", 1, 0},
     [EXECUTOR_LANE_BACKGROUND] = {"background", 2, 0},
     [EXECUTOR_LANE_PATIENT] = {"patient", 1, 10},
+    [EXECUTOR_LANE_COMPUTE] = {"compute", 2, 0},
 };
 
 static void job_list_add(struct job_list *list, struct job *job)

@@ -175,5 +175,14 @@ enum status codec_decompress(enum batch_codec codec, struct slice in, size_t byt
 STATUS_MUST_CHECK
 enum status codec_compress(enum batch_codec codec, struct slice in, struct buffer *out,
                            struct error *error);
+/* The same at a level of Kafka's: gzip 1 to 9, lz4 1 to 17, zstd down to -131072 and up to 22, or
+ * the codec's default. As in Kafka lz4's default is its fast kind, not the ninth of its levels.
+ * Snappy has none. */
+#define CODEC_GZIP_LEVEL_DEFAULT (-1)
+#define CODEC_LZ4_LEVEL_DEFAULT  9
+#define CODEC_ZSTD_LEVEL_DEFAULT 3
+STATUS_MUST_CHECK
+enum status codec_compress_at(enum batch_codec codec, int level, struct slice in,
+                              struct buffer *out, struct error *error);
 
 #endif

@@ -128,10 +128,9 @@ static enum status timestamp_refuse(int64_t timestamp_ms, struct error *error)
                      (long long)timestamp_ms);
 }
 
-/* Walks all records of the batch; raises *max_timestamp_ms to the true one. */
-static enum status batch_check_records(struct slice records, const struct batch_header *header,
-                                       const struct batch_limits *limits, int64_t *max_timestamp_ms,
-                                       struct batch_fault *fault, struct error *error)
+enum status batch_check_records(struct slice records, const struct batch_header *header,
+                                const struct batch_limits *limits, int64_t *max_timestamp_ms,
+                                struct batch_fault *fault, struct error *error)
 {
     const struct timestamp_window window = timestamp_window(limits);
     int64_t newest_ms = INT64_MIN;
@@ -168,6 +167,16 @@ static enum status batch_check_records(struct slice records, const struct batch_
     return STATUS_OK;
 }
 
+enum status batch_unfold_records(struct slice stream, const struct batch_header *header,
+                                 struct buffer *out, struct error *error)
+{
+    enum status status = codec_decompress(header->attributes & BATCH_CODEC_MASK, stream,
+                                          RECORD_BYTES_VALIDATE_MAX, out, error);
+    if (status == STATUS_OK || status == STATUS_NO_MEMORY) return status;
+    if (error != NULL) error->status = STATUS_INVALID_RECORD;
+    return STATUS_INVALID_RECORD;
+}
+
 static enum status batch_check_compressed(struct slice stream, const struct batch_header *header,
                                           const struct batch_limits *limits,
                                           int64_t *max_timestamp_ms, struct batch_fault *fault,
@@ -175,15 +184,10 @@ static enum status batch_check_compressed(struct slice stream, const struct batc
 {
     struct buffer records;
     buffer_init(&records, 0);
-    enum status status = codec_decompress(header->attributes & BATCH_CODEC_MASK, stream,
-                                          RECORD_BYTES_VALIDATE_MAX, &records, error);
+    enum status status = batch_unfold_records(stream, header, &records, error);
     if (status == STATUS_OK) {
         status = batch_check_records(buffer_slice(&records), header, limits, max_timestamp_ms,
                                      fault, error);
-    } else if (status != STATUS_NO_MEMORY) {
-        /* Whatever is wrong with the stream, sending it again does not help. */
-        status = STATUS_INVALID_RECORD;
-        if (error != NULL) error->status = status;
     }
     buffer_deinit(&records);
     return status;

@@ -103,8 +103,24 @@ enum status codec_decompress(enum batch_codec codec, struct slice in, size_t byt
     return status;
 }
 
+static int default_level(enum batch_codec codec)
+{
+    switch (codec) {
+    case CODEC_GZIP: return CODEC_GZIP_LEVEL_DEFAULT;
+    case CODEC_LZ4: return CODEC_LZ4_LEVEL_DEFAULT;
+    case CODEC_ZSTD: return CODEC_ZSTD_LEVEL_DEFAULT;
+    default: return 0;
+    }
+}
+
 enum status codec_compress(enum batch_codec codec, struct slice in, struct buffer *out,
                            struct error *error)
+{
+    return codec_compress_at(codec, default_level(codec), in, out, error);
+}
+
+enum status codec_compress_at(enum batch_codec codec, int level, struct slice in,
+                              struct buffer *out, struct error *error)
 {
     if (in.bytes > CODEC_INPUT_BYTES_MAX) {
         return error_set(error, STATUS_TOO_LARGE, "%zu bytes to compress", in.bytes);
@@ -113,10 +129,10 @@ enum status codec_compress(enum batch_codec codec, struct slice in, struct buffe
     enum status status = STATUS_OK;
     switch (codec) {
     case CODEC_NONE: status = copy_plain(in, SIZE_MAX, out, error); break;
-    case CODEC_GZIP: status = gzip_compress(in, out, error); break;
+    case CODEC_GZIP: status = gzip_compress(in, level, out, error); break;
     case CODEC_SNAPPY: status = snappy_compress_framed(in, out, error); break;
-    case CODEC_LZ4: status = lz4_compress(in, out, error); break;
-    case CODEC_ZSTD: status = zstd_compress(in, out, error); break;
+    case CODEC_LZ4: status = lz4_compress(in, level, out, error); break;
+    case CODEC_ZSTD: status = zstd_compress(in, level, out, error); break;
     default: status = codec_unknown(codec, error); break;
     }
     if (status != STATUS_OK) out->bytes = start;

@@ -1,7 +1,10 @@
 /* codec_gzip.c: RFC 1952 through zlib; a stream may have several members. */
+#include "record/batch.h"
 #include "record/codec_stream.h"
 
 #include <zlib.h>
+
+_Static_assert(CODEC_GZIP_LEVEL_DEFAULT == Z_DEFAULT_COMPRESSION, "the library's own");
 
 #define GZIP_NAME        "gzip"
 #define GZIP_WINDOW_BITS (15 + 16) /* the largest window; + 16: gzip, not zlib, framing */
@@ -41,10 +44,10 @@ enum status gzip_decompress(struct slice in, struct codec_output *output, struct
     return status;
 }
 
-enum status gzip_compress(struct slice in, struct buffer *out, struct error *error)
+enum status gzip_compress(struct slice in, int level, struct buffer *out, struct error *error)
 {
     z_stream stream = {.next_in = (Bytef *)(uintptr_t)in.data, .avail_in = (uInt)in.bytes};
-    if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW_BITS, GZIP_MEMORY,
+    if (deflateInit2(&stream, level, Z_DEFLATED, GZIP_WINDOW_BITS, GZIP_MEMORY,
                      Z_DEFAULT_STRATEGY) != Z_OK) {
         return codec_no_memory(GZIP_NAME, error);
     }

@@ -1,5 +1,6 @@
 /* codec_lz4.c: the LZ4 frame format. Written frames have independent blocks and a header without
  * content size, the only kind that every reader of Kafka's takes; any kind is read.            */
+#include "record/batch.h"
 #include "record/codec_stream.h"
 
 #include <lz4frame.h>
@@ -42,10 +43,11 @@ enum status lz4_decompress(struct slice in, struct codec_output *output, struct 
     return status;
 }
 
-enum status lz4_compress(struct slice in, struct buffer *out, struct error *error)
+enum status lz4_compress(struct slice in, int level, struct buffer *out, struct error *error)
 {
     const LZ4F_preferences_t preferences = {
         .frameInfo = {.blockSizeID = LZ4F_max64KB, .blockMode = LZ4F_blockIndependent},
+        .compressionLevel = level == CODEC_LZ4_LEVEL_DEFAULT ? 0 : level,
     };
     size_t bound = LZ4F_compressFrameBound(in.bytes, &preferences);
     uint8_t *at = buffer_extend(out, bound);

@@ -39,13 +39,13 @@ enum status zstd_decompress(struct slice in, struct codec_output *output, struct
 
 /* Each appends one complete stream to `out`. */
 STATUS_MUST_CHECK
-enum status gzip_compress(struct slice in, struct buffer *out, struct error *error);
+enum status gzip_compress(struct slice in, int level, struct buffer *out, struct error *error);
 STATUS_MUST_CHECK
 enum status snappy_compress_framed(struct slice in, struct buffer *out, struct error *error);
 STATUS_MUST_CHECK
-enum status lz4_compress(struct slice in, struct buffer *out, struct error *error);
+enum status lz4_compress(struct slice in, int level, struct buffer *out, struct error *error);
 STATUS_MUST_CHECK
-enum status zstd_compress(struct slice in, struct buffer *out, struct error *error);
+enum status zstd_compress(struct slice in, int level, struct buffer *out, struct error *error);
 
 /* What every codec says when memory is out, and when its stream is bad. */
 enum status codec_no_memory(const char *codec, struct error *error);

@@ -7,7 +7,6 @@
 #define ZSTD_NAME "zstd"
 /* 128 MiB, what level 22 without a known size asks for: the largest that clients send. */
 #define ZSTD_WINDOW_LOG_MAX 27
-#define ZSTD_LEVEL          3
 
 static enum status zstd_failed(size_t result, struct error *error)
 {
@@ -49,12 +48,12 @@ enum status zstd_decompress(struct slice in, struct codec_output *output, struct
     return status;
 }
 
-enum status zstd_compress(struct slice in, struct buffer *out, struct error *error)
+enum status zstd_compress(struct slice in, int level, struct buffer *out, struct error *error)
 {
     size_t bound = ZSTD_compressBound(in.bytes);
     uint8_t *at = buffer_extend(out, bound);
     if (at == NULL) return codec_no_memory(ZSTD_NAME, error);
-    size_t bytes = ZSTD_compress(at, bound, in.data, in.bytes, ZSTD_LEVEL);
+    size_t bytes = ZSTD_compress(at, bound, in.data, in.bytes, level);
     if (ZSTD_isError(bytes)) return zstd_failed(bytes, error);
     out->bytes -= bound - bytes;
     return STATUS_OK;

@@ -54,4 +54,17 @@ struct record_fields {
 /* Reads the next record. False: malformed; the reader is then of no further use. */
 bool record_read(struct reader *reader, struct record_fields *out);
 
+/* Walks all records of a produced batch; *max_timestamp_ms becomes the true one.
+ * STATUS_INVALID_RECORD, INVALID_TIMESTAMP. */
+STATUS_MUST_CHECK
+enum status batch_check_records(struct slice records, const struct batch_header *header,
+                                const struct batch_limits *limits, int64_t *max_timestamp_ms,
+                                struct batch_fault *fault, struct error *error);
+/* Unfolds the records of a compressed produced batch into `out`, within what is taken.
+ * STATUS_INVALID_RECORD, whatever is wrong with the stream: to send it again does not help;
+ * NO_MEMORY. */
+STATUS_MUST_CHECK
+enum status batch_unfold_records(struct slice stream, const struct batch_header *header,
+                                 struct buffer *out, struct error *error);
+
 #endif

@@ -335,7 +335,7 @@ static enum status get_topic_config(const json_t *object, const char *topic,
             return error_set(error, STATUS_INVALID, "topic %s: config %s: expected text", topic,
                              key);
         }
-        status = topic_config_set(config, key, json_string_value(value), error);
+        status = topic_config_restore(config, key, json_string_value(value), error);
         if (status != STATUS_OK) return status;
     }
     return STATUS_OK;

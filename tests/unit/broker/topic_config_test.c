@@ -100,7 +100,8 @@ static void values_out_of_bounds_are_refused_by_name(void **state)
     assert_refused("retention.ms", "-2");
     assert_refused("retention.ms", "12x");
     assert_refused("retention.ms", "");
-    assert_refused("retention.ms", " 5");
+    assert_refused("retention.ms", "5 6");
+    assert_refused("retention.ms", "+");
     assert_refused("retention.ms", "9223372036854775808");
     assert_refused("segment.bytes", "1048575");
     assert_refused("segment.bytes", "2147483648");
@@ -109,7 +110,16 @@ static void values_out_of_bounds_are_refused_by_name(void **state)
     assert_refused("cleanup.policy", "keep");
     assert_refused("cleanup.policy", "");
     assert_refused("cleanup.policy", "delete,");
-    assert_refused("compression.type", "zstd");
+    assert_refused("compression.type", "ZSTD");
+    assert_refused("compression.type", "none");
+    assert_refused("compression.gzip.level", "0");
+    assert_refused("compression.gzip.level", "10");
+    assert_refused("compression.lz4.level", "0");
+    assert_refused("compression.lz4.level", "18");
+    assert_refused("compression.zstd.level", "23");
+    assert_refused("leader.replication.throttled.replicas", "0:1,");
+    assert_refused("leader.replication.throttled.replicas", "0");
+    assert_refused("follower.replication.throttled.replicas", "*,0:1");
     assert_refused("message.timestamp.type", "createtime");
     assert_refused("min.cleanable.dirty.ratio", "1.5");
     assert_refused("min.cleanable.dirty.ratio", "nan");
@@ -127,8 +137,10 @@ static void values_become_canonical(void **state)
     assert_string_equal(topic_config_get(&config, "cleanup.policy"), "compact,delete");
     assert_int_equal(topic_config_set(&config, "retention.ms", "007", &error), 0);
     assert_string_equal(topic_config_get(&config, "retention.ms"), "7");
-    assert_int_equal(topic_config_set(&config, "preallocate", "TRUE", &error), 0);
-    assert_string_equal(topic_config_get(&config, "preallocate"), "true");
+    assert_int_equal(topic_config_set(&config, "retention.ms", " +8\t", &error), 0);
+    assert_string_equal(topic_config_get(&config, "retention.ms"), "8");
+    assert_int_equal(topic_config_set(&config, "preallocate", "FALSE", &error), 0);
+    assert_string_equal(topic_config_get(&config, "preallocate"), "false");
     topic_config_deinit(&config);
 }
 
@@ -165,14 +177,100 @@ static void a_null_value_goes_back_to_the_default(void **state)
     topic_config_deinit(&config);
 }
 
-static void retired_keys_are_accepted_and_not_kept(void **state)
+/* Kafka 4 does not know them any more either. */
+static void retired_keys_are_unknown(void **state)
+{
+    (void)state;
+    assert_refused("message.format.version", "3.0");
+    assert_refused("message.downconversion.enable", "false");
+    assert_refused("message.timestamp.difference.max.ms", "1");
+}
+
+static void what_we_would_not_keep_is_refused_with_the_reason(void **state)
+{
+    (void)state;
+    static const char *const rows[][3] = {
+        {"unclean.leader.election.enable", "true", "would lose acknowledged records"},
+        {"remote.storage.enable", "true", "there is no remote storage"},
+        {"local.retention.ms", "1000", "there is no remote storage"},
+        {"local.retention.bytes", "1000", "there is no remote storage"},
+        {"preallocate", "true", "reserved in steps"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        struct error error = {0};
+        struct topic_config config;
+        topic_config_init(&config);
+        assert_int_equal(topic_config_set(&config, rows[i][0], rows[i][1], &error),
+                         STATUS_INVALID_CONFIG);
+        assert_non_null(strstr(error.text, rows[i][0]));
+        assert_non_null(strstr(error.text, rows[i][1]));
+        assert_non_null(strstr(error.text, rows[i][2]));
+    }
+}
+
+/* A broker of an earlier version wrote them; they never had an effect. */
+static void what_earlier_versions_took_is_left_out_when_read_again(void **state)
 {
     (void)state;
     struct error error;
     struct topic_config config;
     topic_config_init(&config);
-    assert_int_equal(topic_config_set(&config, "message.format.version", "3.0", &error), 0);
+    assert_int_equal(
+        topic_config_restore(&config, "unclean.leader.election.enable", "true", &error), 0);
+    assert_int_equal(topic_config_restore(&config, "preallocate", "true", &error), 0);
     assert_int_equal(config.count, 0);
+    assert_int_equal(topic_config_restore(&config, "segment.ms", "5", &error), 0);
+    assert_int_equal(config.count, 1);
+    assert_int_equal(topic_config_restore(&config, "segment.ms", "-5", &error),
+                     STATUS_INVALID_CONFIG);
+    assert_int_equal(topic_config_restore(&config, "no.such.key", "5", &error),
+                     STATUS_INVALID_CONFIG);
+    topic_config_deinit(&config);
+}
+
+static void bounds_of_compaction_must_not_cross(void **state)
+{
+    (void)state;
+    struct error error;
+    struct topic_config config;
+    topic_config_init(&config);
+    assert_int_equal(topic_config_set(&config, "min.compaction.lag.ms", "10", &error), 0);
+    assert_int_equal(topic_config_check(&config, &error), 0);
+    assert_int_equal(topic_config_set(&config, "max.compaction.lag.ms", "10", &error), 0);
+    assert_int_equal(topic_config_check(&config, &error), 0);
+    assert_int_equal(topic_config_set(&config, "max.compaction.lag.ms", "9", &error), 0);
+    assert_int_equal(topic_config_check(&config, &error), STATUS_INVALID_CONFIG);
+    assert_string_equal(error.text, "min.compaction.lag.ms: 10 is above max.compaction.lag.ms, "
+                                    "which is 9");
+    topic_config_deinit(&config);
+}
+
+static void compression_is_by_codec_and_its_own_level(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        bool recompress;
+        enum batch_codec codec;
+        int level;
+    } rows[] = {{"producer", false, CODEC_NONE, 0}, {"uncompressed", true, CODEC_NONE, 0},
+                {"gzip", true, CODEC_GZIP, 4},      {"snappy", true, CODEC_SNAPPY, 0},
+                {"lz4", true, CODEC_LZ4, 5},        {"zstd", true, CODEC_ZSTD, -6}};
+    struct error error;
+    struct topic_config config;
+    struct topic_settings settings;
+    topic_config_init(&config);
+    assert_int_equal(topic_config_set(&config, "compression.gzip.level", "4", &error), 0);
+    assert_int_equal(topic_config_set(&config, "compression.lz4.level", "5", &error), 0);
+    assert_int_equal(topic_config_set(&config, "compression.zstd.level", "-6", &error), 0);
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        assert_int_equal(topic_config_set(&config, "compression.type", rows[i].type, &error), 0);
+        topic_config_settings(&config, &settings);
+        assert_int_equal(settings.recompress, rows[i].recompress);
+        assert_int_equal(settings.compression.codec, rows[i].codec);
+        assert_int_equal(settings.compression.level, rows[i].level);
+    }
+    topic_config_deinit(&config);
 }
 
 static void settings_follow_the_values(void **state)
@@ -242,7 +340,11 @@ int main(void)
         cmocka_unit_test(values_become_canonical),
         cmocka_unit_test(native_names_mean_the_same_and_retention_counts_seconds),
         cmocka_unit_test(a_null_value_goes_back_to_the_default),
-        cmocka_unit_test(retired_keys_are_accepted_and_not_kept),
+        cmocka_unit_test(retired_keys_are_unknown),
+        cmocka_unit_test(what_we_would_not_keep_is_refused_with_the_reason),
+        cmocka_unit_test(what_earlier_versions_took_is_left_out_when_read_again),
+        cmocka_unit_test(bounds_of_compaction_must_not_cross),
+        cmocka_unit_test(compression_is_by_codec_and_its_own_level),
         cmocka_unit_test(settings_follow_the_values),
         cmocka_unit_test(copies_are_equal_until_one_changes),
         cmocka_unit_test(topic_names_follow_the_syntax),

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "record/batch_recompress.h"
 #include "record/batch_rewrite.h"
 #include "record/layout.h"
 
@@ -223,6 +224,108 @@ static void what_is_no_batch_is_refused_and_nothing_is_appended(void **state)
     buffer_deinit(&out);
 }
 
+/* ---- another codec ---- */
+
+static const struct batch_limits any_time = {.batch_bytes_max = BATCH_BYTES_MAX,
+                                             .timestamp_before_max_ms = INT64_MAX,
+                                             .timestamp_after_max_ms = INT64_MAX};
+
+/* As a producer sends it: base offset 0. */
+static void build_produced(struct buffer *out, enum batch_codec codec)
+{
+    build(out, codec);
+    batch_set_base_offset(out->data, 0);
+}
+
+static void every_codec_becomes_every_other_with_all_its_records(void **state)
+{
+    (void)state;
+    for (int from = CODEC_NONE; from <= CODEC_ZSTD; from++) {
+        for (int to = CODEC_NONE; to <= CODEC_ZSTD; to++) {
+            struct buffer batch, out;
+            struct batch_header header;
+            struct batch_fault fault;
+            const struct batch_compression compression = {(enum batch_codec)to, 1};
+            build_produced(&batch, (enum batch_codec)from);
+            buffer_init(&out, 0);
+            assert_int_equal(batch_recompress(batch.data, batch.bytes, &compression, &any_time,
+                                              &out, &fault, NULL),
+                             STATUS_OK);
+            batch_set_base_offset(out.data, BASE_OFFSET);
+            assert_holds(&out, 31, &header);
+            assert_int_equal(header.attributes & BATCH_CODEC_MASK, to);
+            assert_int_equal(header.max_timestamp_ms, BASE_TIME + 4);
+            buffer_deinit(&batch);
+            buffer_deinit(&out);
+        }
+    }
+}
+
+/* The header's claim is not under what was looked at when the batch came compressed. */
+static void a_recompressed_batch_has_the_true_max_timestamp(void **state)
+{
+    (void)state;
+    struct buffer batch, out;
+    struct batch_header header;
+    struct batch_fault fault;
+    const struct batch_compression compression = {CODEC_ZSTD, 3};
+    build_produced(&batch, CODEC_GZIP);
+    store_u64(batch.data + BATCH_AT_MAX_TIMESTAMP, 1);
+    buffer_init(&out, 0);
+    assert_int_equal(
+        batch_recompress(batch.data, batch.bytes, &compression, &any_time, &out, &fault, NULL),
+        STATUS_OK);
+    assert_int_equal(batch_parse(out.data, out.bytes, true, &header, NULL), STATUS_OK);
+    assert_int_equal(header.max_timestamp_ms, BASE_TIME + 4);
+    buffer_deinit(&batch);
+    buffer_deinit(&out);
+}
+
+static void what_cannot_be_read_is_not_recompressed(void **state)
+{
+    (void)state;
+    struct buffer batch, out;
+    struct batch_fault fault;
+    const struct batch_compression compression = {CODEC_ZSTD, 3};
+    struct batch_limits compacted = any_time;
+    build_produced(&batch, CODEC_GZIP);
+    buffer_init(&out, 0);
+    /* Fewer records than the header says. */
+    store_u32(batch.data + BATCH_AT_RECORD_COUNT, 6);
+    store_u32(batch.data + BATCH_AT_LAST_OFFSET_DELTA, 5);
+    assert_int_equal(
+        batch_recompress(batch.data, batch.bytes, &compression, &compacted, &out, &fault, NULL),
+        STATUS_INVALID_RECORD);
+    assert_int_equal(fault.record_index, 5);
+    /* Not its stream. */
+    batch.data[BATCH_HEADER_BYTES] ^= 1;
+    assert_int_equal(
+        batch_recompress(batch.data, batch.bytes, &compression, &compacted, &out, &fault, NULL),
+        STATUS_INVALID_RECORD);
+    assert_int_equal(out.bytes, 0);
+    buffer_deinit(&batch);
+    buffer_deinit(&out);
+}
+
+static void records_out_of_time_are_found_where_the_header_hides_them(void **state)
+{
+    (void)state;
+    struct buffer batch, out;
+    struct batch_fault fault;
+    const struct batch_compression compression = {CODEC_NONE, 0};
+    struct batch_limits limits = any_time;
+    limits.now_ms = BASE_TIME;
+    limits.timestamp_after_max_ms = 2;
+    build_produced(&batch, CODEC_LZ4);
+    buffer_init(&out, 0);
+    assert_int_equal(
+        batch_recompress(batch.data, batch.bytes, &compression, &limits, &out, &fault, NULL),
+        STATUS_INVALID_TIMESTAMP);
+    assert_int_equal(fault.record_index, 3);
+    buffer_deinit(&batch);
+    buffer_deinit(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +335,10 @@ int main(void)
         cmocka_unit_test(a_horizon_is_set_once_and_only_with_tombstones),
         cmocka_unit_test(a_batch_too_far_from_its_horizon_does_without),
         cmocka_unit_test(what_is_no_batch_is_refused_and_nothing_is_appended),
+        cmocka_unit_test(every_codec_becomes_every_other_with_all_its_records),
+        cmocka_unit_test(a_recompressed_batch_has_the_true_max_timestamp),
+        cmocka_unit_test(what_cannot_be_read_is_not_recompressed),
+        cmocka_unit_test(records_out_of_time_are_found_where_the_header_hides_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

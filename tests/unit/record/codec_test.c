@@ -234,6 +234,55 @@ static void written_snappy_is_framed(void **state)
     buffer_deinit(&out);
 }
 
+/* Text in which there is something to find: words of two letters. */
+static void fill_text(uint8_t *data, size_t bytes)
+{
+    struct random random;
+    random_seed(&random, 5);
+    for (size_t i = 0; i < bytes; i++) {
+        data[i] = (uint8_t)("aeinrst "[random_below(&random, 8)]);
+    }
+}
+
+static void every_level_is_read_and_a_higher_one_packs_tighter(void **state)
+{
+    (void)state;
+    static const struct {
+        enum batch_codec codec;
+        int low, high;
+    } rows[] = {{CODEC_GZIP, 1, 9}, {CODEC_LZ4, 1, 12}, {CODEC_ZSTD, 1, 19}, {CODEC_ZSTD, -50, 1}};
+    static const int others[][2] = {
+        {CODEC_GZIP, -1}, {CODEC_LZ4, 9}, {CODEC_LZ4, 17}, {CODEC_ZSTD, -131072}, {CODEC_ZSTD, 22}};
+    enum { BYTES = 200000 };
+    uint8_t *data = malloc(BYTES);
+    fill_text(data, BYTES);
+    struct slice in = {data, BYTES};
+    struct buffer low, high, out;
+    buffer_init(&low, 0);
+    buffer_init(&high, 0);
+    buffer_init(&out, 0);
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        buffer_clear(&low);
+        buffer_clear(&high);
+        assert_int_equal(codec_compress_at(rows[i].codec, rows[i].low, in, &low, NULL), STATUS_OK);
+        assert_int_equal(codec_compress_at(rows[i].codec, rows[i].high, in, &high, NULL),
+                         STATUS_OK);
+        assert_true(high.bytes < low.bytes);
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(others); i++) {
+        enum batch_codec codec = (enum batch_codec)others[i][0];
+        buffer_clear(&low);
+        buffer_clear(&out);
+        assert_int_equal(codec_compress_at(codec, others[i][1], in, &low, NULL), STATUS_OK);
+        assert_int_equal(codec_decompress(codec, buffer_slice(&low), BYTES, &out, NULL), STATUS_OK);
+        assert_memory_equal(out.data, data, BYTES);
+    }
+    buffer_deinit(&low);
+    buffer_deinit(&high);
+    buffer_deinit(&out);
+    free(data);
+}
+
 static void unknown_codecs_are_unsupported(void **state)
 {
     (void)state;
@@ -284,6 +333,7 @@ int main(void)
         cmocka_unit_test(every_codec_gives_back_what_it_took),
         cmocka_unit_test(written_lz4_has_independent_blocks_and_no_content_size),
         cmocka_unit_test(written_snappy_is_framed),
+        cmocka_unit_test(every_level_is_read_and_a_higher_one_packs_tighter),
         cmocka_unit_test(unknown_codecs_are_unsupported),
         cmocka_unit_test(bounded_buffer_bounds_both_ways),
     };
