@@ -25,8 +25,9 @@ JVM = ["-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"
                       "common.utils.AppInfoParser", "common.metrics.Metrics")]]
 
 
-@functools.lru_cache(maxsize=1)
-def _build():
+@functools.lru_cache(maxsize=None)
+def _build(kafka):
+    """The classpath of the programs with kafka-clients 4.x ("4") or 3.9 ("3")."""
     if os.environ.get("MOONMQ_WITHOUT_JAVA"):
         pytest.skip("MOONMQ_WITHOUT_JAVA is set: no JDK is wanted here")
     if os.environ.get("MOONMQ_JAVA_CLASSPATH"):
@@ -34,13 +35,13 @@ def _build():
     if shutil.which("javac") is None:
         raise AssertionError("no JDK: scripts/deps test installs one; MOONMQ_WITHOUT_JAVA=1 leaves these tests out")
     subprocess.run([str(ROOT / "tests/java/build")], check=True, timeout=600)
-    return f"{ROOT}/build/java/classes:{ROOT}/build/java/lib/*"
+    return f"{ROOT}/build/java/{kafka}/classes:{ROOT}/build/java/{kafka}/lib/*"
 
 
 class Program:
     """One running command of tests/java."""
 
-    def __init__(self, directory, name, command, arguments, settings=None, take=None):
+    def __init__(self, directory, name, kafka, command, arguments, settings=None, take=None):
         words = [word for key, value in arguments.items() for word in (f"--{key.replace('_', '-')}", str(value))]
         words += [word for key, value in (settings or {}).items() for word in ("--set", f"{key}={value}")]
         self.name = name
@@ -48,7 +49,7 @@ class Program:
         self.events = []
         self.take = take  # is given each event too, from the reading thread
         with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen(["java", *JVM, "-cp", _build(), "Main", command, *words],
+            self.process = subprocess.Popen(["java", *JVM, "-cp", _build(kafka), "Main", command, *words],
                                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
@@ -107,14 +108,14 @@ class Program:
 
 
 class Programs:
-    """Starts programs, and ends what a test leaves."""
+    """Starts programs, and ends what a test leaves. `kafka`: the version of the clients, "4" or "3"."""
 
-    def __init__(self, directory):
-        self.directory = directory
+    def __init__(self, directory, kafka="4"):
+        self.directory, self.kafka = directory, kafka
         self.started = []
 
     def start(self, command, bootstrap, settings=None, take=None, **arguments):
-        program = Program(self.directory, f"{command}-{len(self.started) + 1}", command,
+        program = Program(self.directory, f"{command}-{len(self.started) + 1}", self.kafka, command,
                           {"bootstrap": bootstrap, **arguments}, settings, take)
         self.started.append(program)
         return program

@@ -1,4 +1,7 @@
-"""Java clients (kafka-clients and kafka-streams of tests/java/pom.xml) against a group whose leaders are killed."""
+"""Java clients (kafka-clients and kafka-streams of tests/java/pom.xml) against a group whose leaders are killed.
+
+What differs between 3.9 and 4.x runs with both: the classic group (cooperative with 3.9), transactions (4.x those of
+version 2, where the broker adds partitions by itself; 3.9 those of version 1)."""
 import collections
 import itertools
 import json
@@ -17,8 +20,14 @@ from killer import Killer, leader_kills
 
 
 @pytest.fixture
-def java(tmp_path, request):
-    programs = java_clients.Programs(tmp_path)
+def kafka():
+    """The version of the clients, for tests that are not given one."""
+    return "4"
+
+
+@pytest.fixture
+def java(tmp_path, request, kafka):
+    programs = java_clients.Programs(tmp_path, kafka)
     yield programs
     programs.clean_up()
     if getattr(request.node, "failed_in_process_test", False):
@@ -58,7 +67,7 @@ def test_an_idempotent_producer_writes_each_record_once_and_in_order_through_kil
 # ---- groups ----
 
 @pytest.mark.long
-@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("kafka, assignor", [("4", "range"), ("3", "cooperative-sticky")])
 def test_members_of_a_group_read_all_and_share_partitions_through_kills(group3, java, assignor):
     records, partitions = 20_000, 6
     clients.create_topic(group3.bootstrap, "t", partitions)
@@ -130,7 +139,7 @@ def first_difference(found, expected):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("how", ["assigned", "in a group"])
+@pytest.mark.parametrize("kafka, how", [("3", "assigned"), ("4", "in a group")])
 def test_a_transactional_copy_is_exactly_the_input_through_kills(group3, java, how):
     """Two copiers (one of all partitions, if assigned), one of them killed and started again, while leaders die."""
     kills, partitions, rate = leader_kills(2), 3, 500

@@ -8,7 +8,6 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.stream.Collectors;
-import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
@@ -73,7 +72,7 @@ final class TransactionalCopy implements ConsumerRebalanceListener {
             }
         }
         producer.close(Duration.ofSeconds(5));
-        consumer.close(Duration.ofSeconds(5));
+        consumer.close();
         Report.event("done", "transactions", transactions, "copied", copied);
     }
 
@@ -133,7 +132,7 @@ final class TransactionalCopy implements ConsumerRebalanceListener {
                         new ProducerRecord<>(
                                 to, record.partition(), record.key(), "copy of " + record.value()));
             }
-            producer.sendOffsetsToTransaction(offsetsAfter(records), groupMetadata());
+            producer.sendOffsetsToTransaction(offsetsAfter(records), consumer.groupMetadata());
             if (abortEvery > 0 && transactions % abortEvery == 0) {
                 producer.flush();
                 throw new KafkaException("aborted on purpose");
@@ -195,12 +194,6 @@ final class TransactionalCopy implements ConsumerRebalanceListener {
                     partition, new OffsetAndMetadata(batch.get(batch.size() - 1).offset() + 1));
         }
         return offsets;
-    }
-
-    private ConsumerGroupMetadata groupMetadata() {
-        return arguments.has("assign")
-                ? new ConsumerGroupMetadata(arguments.get("group"))
-                : consumer.groupMetadata();
     }
 
     // ---- positions ----
