@@ -17,16 +17,23 @@
 
 static const char *const log_level_names[] = {"DEBUG", "INFO", "WARN", "ERROR"};
 
-static void log_sink_stderr(void *context, enum log_level level, const char *line);
+static void log_sink_default(void *context, enum log_level level, const char *line);
 
 static _Atomic(enum log_level) log_level_least = LOG_INFO;
-static log_sink_fn log_sink = log_sink_stderr;
+static log_sink_fn log_sink = log_sink_default;
 static void *log_sink_context;
+static int log_descriptors[2] = {STDERR_FILENO, -1};
 
 void log_set_sink(log_sink_fn sink, void *context)
 {
-    log_sink = sink != NULL ? sink : log_sink_stderr;
+    log_sink = sink != NULL ? sink : log_sink_default;
     log_sink_context = context;
+}
+
+void log_set_descriptors(int first, int second)
+{
+    log_descriptors[0] = first;
+    log_descriptors[1] = second;
 }
 
 void log_set_level(enum log_level level)
@@ -50,7 +57,7 @@ bool log_level_parse(const char *text, enum log_level *level)
     return false;
 }
 
-static void log_sink_stderr(void *context, enum log_level level, const char *line)
+static void log_sink_default(void *context, enum log_level level, const char *line)
 {
     (void)context;
     struct timespec now;
@@ -65,7 +72,10 @@ static void log_sink_stderr(void *context, enum log_level level, const char *lin
     if (length <= 0) return;
     size_t bytes = (size_t)length < sizeof(text) ? (size_t)length : sizeof(text) - 1;
     /* A log that can't be written has nowhere to say so; the broker goes on. */
-    while (write(STDERR_FILENO, text, bytes) < 0 && errno == EINTR) {
+    for (size_t i = 0; i < ARRAY_COUNT(log_descriptors); i++) {
+        if (log_descriptors[i] < 0) continue;
+        while (write(log_descriptors[i], text, bytes) < 0 && errno == EINTR) {
+        }
     }
 }
 

@@ -13,6 +13,8 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
  * own. `line` has no newline. */
 typedef void (*log_sink_fn)(void *context, enum log_level level, const char *line);
 void log_set_sink(log_sink_fn sink, void *context);
+/* The descriptors that the default writes to instead, borrowed; -1: none. */
+void log_set_descriptors(int first, int second);
 void log_set_level(enum log_level level);
 bool log_enabled(enum log_level level);
 bool log_level_parse(const char *text, enum log_level *level); /* DEBUG, INFO, WARN, ERROR */

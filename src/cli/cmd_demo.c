@@ -65,10 +65,11 @@ static json_t *config_json(const struct demo *demo, int replica)
     for (int i = 1; i <= demo->options.replicas; i++) {
         if (i != replica) json_array_append_new(peers, peer_json(demo, i));
     }
-    json_t *root = json_pack(
-        "{s:{s:s,s:i,s:s,s:s,s:i},s:{s:s}}", "Server", "Host", "127.0.0.1", "Port",
-        demo_port_of(demo, CLIENT_PORT, replica), "DataDir", data_dir, "MetricsHost", "127.0.0.1",
-        "MetricsPort", demo_port_of(demo, METRICS_PORT, replica), "Logging", "File", log_file);
+    json_t *root =
+        json_pack("{s:{s:s,s:i,s:s,s:s,s:i},s:{s:s,s:b}}", "Server", "Host", "127.0.0.1", "Port",
+                  demo_port_of(demo, CLIENT_PORT, replica), "DataDir", data_dir, "MetricsHost",
+                  "127.0.0.1", "MetricsPort", demo_port_of(demo, METRICS_PORT, replica), "Logging",
+                  "File", log_file, "LogToStderr", 0);
     if (demo->options.replicas > 1) {
         json_object_set_new(json_object_get(root, "Server"), "Replication",
                             json_pack("{s:b,s:i,s:s,s:i,s:s,s:o,s:b}", "Enabled", 1, "ReplicaId",

@@ -24,19 +24,28 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     }
 }
 
-/* Log lines go to stderr, which the file takes the place of; *terminal is what was there before, or
- * -1. */
-static int open_log(const struct server_config *config, int *terminal)
+/* Sets where log lines go. *other: where an error at the end is to be told, too, besides stderr;
+ * -1: nowhere. With a file and without the terminal the file takes stderr's place, so that it has
+ * the last words of a crash. */
+static int open_log(const struct server_config *config, int *other)
 {
-    *terminal = -1;
-    if (config->log_file[0] == '\0') return CLI_OK;
+    *other = -1;
+    if (config->log_file[0] == '\0') {
+        log_set_descriptors(config->log_to_stderr ? STDERR_FILENO : -1, -1);
+        return CLI_OK;
+    }
     int fd = open(config->log_file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
     if (fd < 0) {
         fprintf(stderr, "moonmq: Logging.File: %s cannot be opened for writing\n",
                 config->log_file);
         return SERVE_BAD_CONFIG;
     }
-    *terminal = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (config->log_to_stderr) {
+        *other = fd;
+        log_set_descriptors(STDERR_FILENO, fd);
+        return CLI_OK;
+    }
+    *other = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
     dup2(fd, STDERR_FILENO);
     close(fd);
     return CLI_OK;
@@ -48,8 +57,8 @@ int serve_with(const struct server_config *config)
     struct error error = {0};
     log_level_parse(config->log_level, &level);
     log_set_level(level);
-    int terminal;
-    int code = open_log(config, &terminal);
+    int other;
+    int code = open_log(config, &other);
     if (code != CLI_OK) return code;
     char mode[128];
     config_describe_mode(config, mode, sizeof(mode));
@@ -60,10 +69,11 @@ int serve_with(const struct server_config *config)
     enum status status = server_run(config, &error);
     if (status != STATUS_OK) {
         fprintf(stderr, "moonmq: %s\n", error.text);
-        /* Who started it looks there, not into the file. */
-        if (terminal >= 0) dprintf(terminal, "moonmq: %s\n", error.text);
+        /* Who started it looks at the terminal, who comes later into the file. */
+        if (other >= 0) dprintf(other, "moonmq: %s\n", error.text);
     }
-    if (terminal >= 0) close(terminal);
+    log_set_descriptors(STDERR_FILENO, -1);
+    if (other >= 0) close(other);
     if (status == STATUS_OK) return CLI_OK;
     return status == STATUS_INVALID_CONFIG ? SERVE_BAD_CONFIG : CLI_FAILED;
 }

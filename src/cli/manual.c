@@ -123,6 +123,11 @@ static const struct item variables[] = {
     {"MOONMQ_BOOTSTRAP", "What --bootstrap is if it is not given."},
     {"MOONMQ_USER", "What --user is if it is not given."},
     {"MOONMQ_PASSWORD", "The password to log in with; better than --password, which others see."},
+    {"MOONMQ_PASSWORD_FILE", "Instead: the file that holds it, less one newline at its end."},
+    {"MOONMQ_SERVER__PORT, …",
+     "A key of the broker's configuration, here Server.Port: two "
+     "underscores step into a block. Lies over the files; with _FILE behind "
+     "the name of a secret it names the file that holds it."},
     {"MOONMQ_ENVIRONMENT", "Which overlay of the configuration is read: appsettings.NAME.json "
                            "(default Development)."},
     {"MOONMQ_FAILPOINTS", "Where a broker that was built for tests is to stop."},

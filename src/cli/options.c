@@ -33,7 +33,9 @@ static const struct argp_option broker_options[] = {
      "Brokers to ask for the leader (default " BOOTSTRAP_DEFAULT ", or $MOONMQ_BOOTSTRAP)", 0},
     {"user", KEY_USER, "NAME", 0, "Log in as NAME (default $MOONMQ_USER)", 0},
     {"password", KEY_PASSWORD, "TEXT", 0,
-     "Password; others can see it in the list of processes: better set $MOONMQ_PASSWORD", 0},
+     "Password; others can see it in the list of processes: better set $MOONMQ_PASSWORD, "
+     "or $MOONMQ_PASSWORD_FILE to a file that holds it",
+     0},
     {"timeout", 'T', "SECONDS", 0,
      "Give up after so long without an answer (default 60; a first leader is looked for 3)", 0},
     FORMAT_OPTION,
@@ -77,14 +79,31 @@ static const char *set_defaults(struct cli_options *options, const char *bootstr
 {
     *options = (struct cli_options){.timeout_ms = TIMEOUT_MS_DEFAULT};
     options->user = getenv("MOONMQ_USER");
-    options->password = getenv("MOONMQ_PASSWORD");
     if (bootstrap == NULL) bootstrap = getenv("MOONMQ_BOOTSTRAP");
     return set_bootstrap(options, bootstrap == NULL ? BOOTSTRAP_DEFAULT : bootstrap);
 }
 
+/* Without --password: the environment's, or what the file holds that it names. */
+static enum status take_password(struct cli_options *options, struct error *error)
+{
+    static const char file_name[] = "MOONMQ_PASSWORD_FILE";
+    const char *file = getenv(file_name);
+    if (options->password != NULL) return STATUS_OK;
+    options->password = getenv("MOONMQ_PASSWORD");
+    if (file == NULL) return STATUS_OK;
+    if (options->password != NULL) {
+        return error_set(error, STATUS_INVALID,
+                         "MOONMQ_PASSWORD: %s is set, too (unset one of them)", file_name);
+    }
+    enum status status = secret_file_read(file, options->password_text, error);
+    if (status != STATUS_OK) error_prefix(error, "%s", file_name);
+    options->password = options->password_text;
+    return status;
+}
+
 bool cli_options_init(struct cli_options *options, const char *bootstrap)
 {
-    return set_defaults(options, bootstrap) == NULL;
+    return set_defaults(options, bootstrap) == NULL && take_password(options, NULL) == STATUS_OK;
 }
 
 static enum cli_format parse_format(const char *text)
@@ -121,6 +140,11 @@ static error_t parse_client_option(int key, char *argument, struct argp_state *s
         options->has_timeout = true;
         return 0;
     case 'F': options->format = parse_format(argument); return 0;
+    case ARGP_KEY_END: {
+        struct error error;
+        if (take_password(options, &error) != STATUS_OK) cli_usage_error("%s", error.text);
+        return 0;
+    }
     default: return parse_help(key);
     }
 }

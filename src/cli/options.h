@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "cli/commands.h"
+#include "io/secret_file.h"
 #include "moonmq.h"
 
 enum cli_exit { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
@@ -21,6 +22,7 @@ struct cli_options {
     char bootstrap[4096];
     enum cli_format format;
     const char *user, *password;
+    char password_text[SECRET_FILE_BYTES_MAX + 1]; /* of a file */
     int timeout_ms;
     bool has_timeout; /* it was asked for */
 };

@@ -211,6 +211,11 @@ static enum status finish(struct server_config *config, struct error *error)
                          "Logging.Level: \"%s\" is none of DEBUG, INFO, WARN, ERROR",
                          config->log_level);
     }
+    if (!config->log_to_stderr && config->log_file[0] == '\0') {
+        config_warn(config,
+                    "Logging.LogToStderr is false and Logging.File is not given: the broker "
+                    "logs nothing");
+    }
     if (config->data_dir[0] == '\0') {
         return error_set(error, STATUS_INVALID_CONFIG,
                          "Server.DataDir: empty (name the directory that holds the log)");

@@ -264,7 +264,7 @@ def test_a_missing_topic_is_created_for_a_kafka_producer_only(single):
     assert refused.value.code == 5
 
 
-def test_one_user_logs_in_and_nobody_else(new_group, run_moonmq):
+def test_one_user_logs_in_and_nobody_else(tmp_path, new_group, run_moonmq):
     group = new_group(1, top={"Auth": {"Username": "app", "Password": "open sesame"}}).start()
     broker = group.brokers[0]
     with native.connect(broker, "app", "open sesame") as connection:
@@ -276,6 +276,9 @@ def test_one_user_logs_in_and_nobody_else(new_group, run_moonmq):
             assert refused.value.code == 4
     run_moonmq("topic", "list", *bootstrap_arguments(group),
                env={"MOONMQ_USER": "app", "MOONMQ_PASSWORD": "open sesame"})
+    (tmp_path / "password").write_text("open sesame\n")
+    run_moonmq("topic", "list", *bootstrap_arguments(group),
+               env={"MOONMQ_USER": "app", "MOONMQ_PASSWORD_FILE": str(tmp_path / "password")})
     assert clients.kcat(group.bootstrap, "-L", "-m", 3, check=False) == b""
 
 

@@ -346,6 +346,30 @@ def test_who_starts_a_broker_that_logs_to_a_file_is_told_why_it_failed(tmp_path,
     assert "in use by another broker" in (tmp_path / "moonmq.log").read_text()
 
 
+@pytest.mark.parametrize("to_stderr", [True, False])
+def test_a_log_file_is_written_besides_or_instead_of_the_error_stream(to_stderr, tmp_path, run_moonmq):
+    data = tmp_path / "not a directory"
+    data.write_text("")
+    config = {"Server": {"DataDir": str(data)}, "Logging": {"File": str(tmp_path / "log"), "LogToStderr": to_stderr}}
+    done = run_moonmq("serve", "--config", write(tmp_path, config), check=False)
+    assert done.returncode == 1
+    log = (tmp_path / "log").read_text()
+    assert "INFO  config mode=" in log and "moonmq: " in log  # the lines, and why it ended
+    assert ("INFO  config mode=" in done.stderr) == to_stderr and done.stderr.count("moonmq: ") == 1
+
+
+def test_the_password_of_a_command_may_lie_in_a_file(tmp_path, run_moonmq):
+    secret = tmp_path / "password"
+    secret.write_text("x" * 5000)
+    command = ["topic", "list", "--bootstrap", "127.0.0.1:1"]
+    done = run_moonmq(*command, check=False, env={"MOONMQ_PASSWORD_FILE": str(secret)})
+    assert done.returncode == 2 and "MOONMQ_PASSWORD_FILE" in done.stderr and "4096" in done.stderr
+    done = run_moonmq(*command, check=False, env={"MOONMQ_PASSWORD_FILE": str(secret), "MOONMQ_PASSWORD": "p"})
+    assert done.returncode == 2 and "unset one" in done.stderr
+    done = run_moonmq(*command, "--password", "p", check=False, env={"MOONMQ_PASSWORD_FILE": str(secret)})
+    assert done.returncode == 1 and "MOONMQ_PASSWORD" not in done.stderr
+
+
 def test_configuration_page_lists_every_key():
     """docs/configuration.md and the table in config_keys.c name the same keys."""
     source = (ROOT / "src/server/config_keys.c").read_text()

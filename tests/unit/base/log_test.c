@@ -90,6 +90,32 @@ static void default_sink_writes_one_line_with_time_and_level(void **state)
     assert_int_equal(text[10], 'T');
 }
 
+static void lines_go_to_both_descriptors_or_to_none(void **state)
+{
+    (void)state;
+    int one[2], two[2];
+    char text[256];
+    assert_int_equal(pipe(one), 0);
+    assert_int_equal(pipe(two), 0);
+    log_set_sink(NULL, NULL);
+    log_set_descriptors(-1, -1);
+    log_warn("nobody");
+    log_set_descriptors(one[1], two[1]);
+    log_warn("both");
+    log_set_descriptors(2, -1);
+    close(one[1]);
+    close(two[1]);
+    for (int i = 0; i < 2; i++) {
+        int from = i == 0 ? one[0] : two[0];
+        ssize_t got = read(from, text, sizeof(text) - 1);
+        assert_true(got > 0);
+        text[got] = '\0';
+        assert_non_null(strstr(text, "WARN  both\n"));
+        assert_null(strstr(text, "nobody"));
+        close(from);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +124,7 @@ int main(void)
         cmocka_unit_test(limited_lines_say_how_many_were_held_back),
         cmocka_unit_test(levels_are_parsed_in_any_case),
         cmocka_unit_test(default_sink_writes_one_line_with_time_and_level),
+        cmocka_unit_test(lines_go_to_both_descriptors_or_to_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

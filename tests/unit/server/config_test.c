@@ -396,7 +396,7 @@ static void variables_lie_over_the_files(void **state)
                  VARIABLES("MOONMQ_SERVER__PORT=2", "moonmq_logging__logToStderr=FALSE",
                            "MOONMQ_SERVER__SENDDEADLINE=1.5", "MOONMQ_SERVER__DLQ__SUFFIX=.x",
                            "MOONMQ_SERVER__KAFKA__NUM_PARTITIONS=3", "PATH=/bin", "NOTHING",
-                           "MOONMQ_SERVER__KAFKA__broker.rack=r1"));
+                           "MOONMQ_SERVER__KAFKA__broker.rack=r1", "MOONMQ_LOGGING__FILE=/f"));
     assert_int_equal(config.port, 2);
     assert_string_equal(config.host, "h");
     assert_false(config.log_to_stderr);
@@ -404,7 +404,7 @@ static void variables_lie_over_the_files(void **state)
     assert_string_equal(config.dead_letter_suffix, ".x");
     assert_int_equal(config.kafka_num_partitions, 3);
     assert_string_equal(config.kafka_rack, "r1");
-    assert_int_equal(config.variable_count, 6);
+    assert_int_equal(config.variable_count, 7);
     assert_int_equal(config.warning_count, 0);
 }
 
@@ -686,6 +686,15 @@ static void thousands_of_variables_and_huge_ones_are_refused_in_good_order(void 
     free(variables);
 }
 
+static void a_broker_that_logs_nowhere_is_warned_about(void **state)
+{
+    (void)state;
+    struct error error;
+    assert_int_equal(load("{\"Logging\":{\"LogToStderr\":false}}", &error), STATUS_OK);
+    assert_int_equal(config.warning_count, 1);
+    assert_non_null(strstr(config.warnings[0], "logs nothing"));
+}
+
 static void what_is_said_to_be_off_asks_for_nothing(void **state)
 {
     (void)state;
@@ -738,6 +747,7 @@ int main(void)
         cmocka_unit_test(a_clash_of_two_keys_names_the_variable_of_the_second),
         cmocka_unit_test(variables_that_are_no_settings_are_left_alone),
         cmocka_unit_test(thousands_of_variables_and_huge_ones_are_refused_in_good_order),
+        cmocka_unit_test(a_broker_that_logs_nowhere_is_warned_about),
         cmocka_unit_test(what_is_said_to_be_off_asks_for_nothing),
         cmocka_unit_test(a_key_written_with_a_dot_is_told_so),
     };
