@@ -144,6 +144,7 @@ def test_a_demo_whose_replicas_were_all_stopped_says_so(tmp_path):
         demo.kill()
     assert demo.returncode == 0, text
     assert text.count("was stopped") == 3 and "all replicas were stopped" in text and "port is taken" not in text
+    assert "config mode=" not in text, "the replicas log into their files"
 
 
 def demo_shift():
