@@ -60,7 +60,10 @@ void sim_consumer_free(struct sim_consumer *consumer)
 void sim_consumer_start(struct sim_consumer *consumer)
 {
     struct sim_workload *workload = consumer->workload;
+    bool own = workload->options.own_topics;
+    if (own) consumer->guess = (struct sim_leader_guess){workload->options.read_topic, -1, true};
     for (int t = 0; t < workload->options.data_topics; t++) {
+        if (own && t != workload->options.read_topic) continue;
         const struct sim_topic *topic = &workload->topics[t];
         for (uint32_t p = 0; p < topic->partitions; p++) {
             consumer->partitions[consumer->partition_count++] = (struct consumed){

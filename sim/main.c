@@ -100,6 +100,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     case 'u': settings->run.until_us = (int64_t)(strtod(argument, NULL) * 1e6); break;
     case 'o': settings->run.only = parse_kinds(argument, state); break;
     case 'd': settings->run.domains = parse_domains(argument, state); break;
+    case 'S': settings->run.static_mode = true; break;
     case 'w': settings->run.without = parse_kinds(argument, state); break;
     case 'k': settings->keep_going = true; break;
     case 'x': settings->shrink = true; break;
@@ -127,6 +128,7 @@ static const struct argp_option option_table[] = {
      "clients of transactions, groups, compaction, deletions, modern-groups, native-groups, comma "
      "separated, all or none, instead of the drawn ones",
      0},
+    {"static", 'S', NULL, 0, "groups in static mode: without failover, records are pushed", 0},
     {"scenario", 'c', "NAME", 0, "a script instead of random faults", 0},
     {"keep-going", 'k', NULL, 0, "do not stop at the first failing seed", 0},
     {"shrink", 'x', NULL, 0, "drop fault kinds from a failing seed while it still fails", 0},
@@ -208,6 +210,7 @@ static void print_replay(const struct settings *settings, uint64_t seed, int64_t
 {
     printf("  replay: moonmq-sim --seed %llu", (unsigned long long)seed);
     if (settings->run.mutant != 0) printf(" --mutant %d", settings->run.mutant);
+    if (settings->run.static_mode) printf(" --static");
     if (settings->run.scenario != NULL) printf(" --scenario %s", settings->run.scenario);
     print_domains(settings->run.domains);
     if (failed_us > 0) printf(" --until %.3f", (double)failed_us / 1e6 + 0.001);

@@ -80,11 +80,16 @@ struct sim_producer *sim_producer_new(struct sim_workload *workload, int client,
     producer->acks = acks;
     producer->writer = history_add_writer(&workload->history, idempotent);
     producer->guess = (struct sim_leader_guess){
-        (int)random_below(&workload->random, (uint64_t)workload->group->node_count), -1};
+        (int)random_below(&workload->random, (uint64_t)workload->group->node_count), -1, false};
     producer->producer_id = -1;
     producer->topic = (int)random_below(&workload->random, (uint64_t)workload->options.data_topics);
     producer->partition =
         (uint32_t)random_below(&workload->random, (uint64_t)workload->options.partitions);
+    if (workload->options.own_topics) {
+        while ((workload->options.written & 1u << producer->topic) == 0)
+            producer->topic = (producer->topic + 1) % workload->options.data_topics;
+        producer->guess = (struct sim_leader_guess){producer->topic, -1, true};
+    }
     sim_event_init(&producer->wake, SIM_EVENT_CLIENT, NULL, producer_wake);
     producer->wake.detail = 0xa0000000u + (uint64_t)client;
     return producer;
@@ -94,6 +99,11 @@ void sim_producer_free(struct sim_producer *producer)
 {
     sim_world_cancel(producer->workload->world, &producer->wake);
     sim_release(producer);
+}
+
+int sim_producer_topic(const struct sim_producer *producer)
+{
+    return producer->topic;
 }
 
 bool sim_producer_drained(const struct sim_producer *producer)
@@ -153,6 +163,10 @@ static void produce_done(void *context, struct produce *produce)
     call->base.status = produce->status;
     call->appended = produce->appended;
     call->base_offset = produce->base_offset;
+    struct sim_workload *workload = call->producer->workload;
+    if (produce->status == STATUS_OK && produce->acks == ACKS_ALL && workload->acknowledged != NULL)
+        workload->acknowledged(workload->acknowledged_context, call->base.node, produce->partition,
+                               produce->base_offset + call->records);
     sim_call_done(&call->base);
     free(at_node);
 }
@@ -301,8 +315,9 @@ static void send_batch(struct sim_producer *producer, struct produced_batch *bat
     call->topic = producer->topic;
     call->partition = producer->partition;
     batch->sent = true;
+    /* A leader that is never replaced keeps what it wrote alone. */
     history_sent(&workload->history, batch->first, batch->records, producer->log,
-                 producer->acks == ACKS_ALL);
+                 producer->acks == ACKS_ALL || workload->options.own_topics);
     sim_workload_count(workload,
                        producer->idempotent ? SIM_REQUEST_PRODUCE_IDEMPOTENT : SIM_REQUEST_PRODUCE);
     sim_call_send(&call->base, producer->guess.node, TIMEOUT_US);

@@ -8,13 +8,14 @@
 #include "base/mutant.h"
 #include "sim/scenario.h"
 
-#define SECOND_US          1000000
-#define LOOK_US            20000
-#define POLL_US            100000
-#define FOUNDING_LIMIT_US  (20 * SECOND_US)
-#define LIVENESS_LIMIT_US  (30 * SECOND_US)
-#define AGREEMENT_LIMIT_US (60 * SECOND_US)
-#define LOAD_AFTER_HEAL_US (2 * SECOND_US)
+#define SECOND_US           1000000
+#define LOOK_US             20000
+#define POLL_US             100000
+#define FOUNDING_LIMIT_US   (20 * SECOND_US)
+#define LIVENESS_LIMIT_US   (30 * SECOND_US)
+#define AGREEMENT_LIMIT_US  (60 * SECOND_US)
+#define LOAD_AFTER_HEAL_US  (2 * SECOND_US)
+#define STATIC_CLIENT_FIRST 40 /* behind all others */
 
 static void log_line(void *context, enum log_level level, const char *line)
 {
@@ -27,7 +28,10 @@ static void log_line(void *context, enum log_level level, const char *line)
 static void look(struct sim_event *event)
 {
     struct sim_run *run = CONTAINER_OF(event, struct sim_run, look);
-    sim_checker_look(run->checker);
+    if (run->static_judge != NULL)
+        sim_static_judge_look(run->static_judge);
+    else
+        sim_checker_look(run->checker);
     sim_world_schedule(&run->world, event, run->world.now_us + LOOK_US);
 }
 
@@ -194,6 +198,70 @@ static void run_random(struct sim_run *run)
     sim_run_settle(run);
 }
 
+/* Static mode. */
+
+/* All a group survives without a loss; leadership is nobody's to hand over. */
+#define STATIC_FAULTS \
+    (((UINT64_C(1) << SIM_FAULT_WRITE_ERROR) - 1) & ~(UINT64_C(1) << SIM_FAULT_TRANSFER))
+
+static void draw_static(struct sim_run *run)
+{
+    struct random *random = &run->random;
+    sim_group_init(&run->group, &run->world, SIM_STATIC_NODES);
+    sim_static_group_init(&run->statics, &run->group, random_u64(random));
+    if (random_below(random, 4) == 0) run->group.config.ack_timeout_us = SECOND_US;
+    if (random_below(random, 4) == 0) run->group.settings.cache_bytes_max = 20000;
+    run->group.node_died = node_died;
+    run->group.context = run;
+    struct sim_workload_options options = {
+        .plain = (int)random_between(random, 1, 3),
+        .idempotent = (int)random_between(random, 1, 4),
+        .consumers = 1,
+        .partitions = (int)random_between(random, 1, SIM_PARTITIONS_MAX),
+        .pause_us_min = 5000,
+        .pause_us_max = 1000 << random_between(random, 5, 10),
+        .records_max = (int)random_between(random, 1, 8),
+        .value_bytes_max = (uint16_t)(20 << random_between(random, 0, 8)),
+        .weak_acks = random_below(random, 2) == 0,
+        .idle_spells = random_below(random, 3) == 0,
+    };
+    sim_static_options(&run->statics, &options);
+    sim_workload_init(&run->workload, &run->group, &run->verdict, &options, random_u64(random));
+    run->static_judge = sim_static_judge_new(&run->statics, &run->workload, &run->verdict);
+}
+
+static bool run_until_copied(struct sim_run *run)
+{
+    char why[480] = "";
+    int64_t until_us = run->world.now_us + AGREEMENT_LIMIT_US;
+    while (sim_run_for(run, POLL_US)) {
+        if (sim_static_judge_converged(run->static_judge, why, sizeof(why))) return true;
+        if (run->world.now_us < until_us) continue;
+        sim_verdict_fail(&run->verdict, "S3", "not at rest after %.0f s: %s",
+                         (double)AGREEMENT_LIMIT_US / SECOND_US, why);
+        return false;
+    }
+    return false;
+}
+
+static void run_static(struct sim_run *run)
+{
+    uint32_t all = (1u << SIM_STATIC_NODES) - 1;
+    run->faults.enabled &= STATIC_FAULTS;
+    for (int i = 0; i < SIM_STATIC_NODES; i++)
+        sim_node_start(&run->group.nodes[i]);
+    sim_static_start(&run->statics, &run->workload, STATIC_CLIENT_FIRST);
+    sim_faults_start(&run->faults);
+    if (!sim_run_for(run, random_between(&run->random, 10, 60) * SECOND_US)) return;
+    sim_faults_heal(&run->faults, all);
+    if (!sim_run_for(run, LOAD_AFTER_HEAL_US)) return;
+    sim_workload_drain(&run->workload);
+    if (!run_until_copied(run)) return;
+    for (int i = 0; i < SIM_STATIC_NODES; i++)
+        sim_node_kill(&run->group.nodes[i], SIM_DEATH_POWER);
+    sim_static_judge_finish(run->static_judge);
+}
+
 static void collect(const struct sim_run *run, struct sim_run_result *result)
 {
     memset(result, 0, sizeof(*result));
@@ -224,21 +292,29 @@ void sim_run(const struct sim_run_options *options, struct sim_run_result *resul
     random_seed(&run->random, random_u64(&run->world.random));
     log_set_sink(log_line, run);
     log_set_level(options->trace ? LOG_DEBUG : LOG_ERROR);
-    draw_group(run, options->scenario);
-    draw_workload(run, options);
+    if (options->static_mode) {
+        draw_static(run);
+    } else {
+        draw_group(run, options->scenario);
+        draw_workload(run, options);
+    }
     run->checker = sim_checker_new(&run->workload, &run->verdict);
     sim_faults_init(&run->faults, &run->workload, run->checker, random_u64(&run->random),
                     options->only, options->without);
     sim_event_init(&run->look, SIM_EVENT_WORLD, NULL, look);
     sim_world_schedule(&run->world, &run->look, 0);
-    if (options->scenario != NULL)
+    if (options->static_mode)
+        run_static(run);
+    else if (options->scenario != NULL)
         sim_scenario_play(options->scenario, run);
     else
         run_random(run);
     collect(run, result);
     sim_world_cancel(&run->world, &run->look);
     sim_faults_deinit(&run->faults);
+    sim_static_judge_free(run->static_judge);
     sim_checker_free(run->checker);
+    if (options->static_mode) sim_static_group_deinit(&run->statics);
     sim_workload_deinit(&run->workload);
     sim_group_deinit(&run->group);
     sim_world_deinit(&run->world);

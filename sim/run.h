@@ -8,6 +8,7 @@
 #define MOONMQ_SIM_RUN_H
 
 #include "sim/faults.h"
+#include "sim/static_judge.h"
 
 #define SIM_DOMAINS_CHOSEN 0x80000000u
 
@@ -19,6 +20,7 @@ struct sim_run_options {
     uint32_t domains;       /* these and SIM_DOMAINS_CHOSEN; 0: as drawn */
     int64_t until_us;       /* stop there; 0: run to the end */
     const char *scenario;   /* scenario.h; NULL: random faults */
+    bool static_mode;       /* a group without failover: static_group.h */
 };
 
 struct sim_run_result {
@@ -45,6 +47,8 @@ struct sim_run {
     struct sim_workload workload;
     struct sim_checker *checker;
     struct sim_faults faults;
+    struct sim_static_group statics; /* in static mode */
+    struct sim_static_judge *static_judge;
     struct random random;
     int64_t deadline_us;
     struct sim_event look;

@@ -202,7 +202,7 @@ void sim_leader_guess_learn(struct sim_leader_guess *guess, const struct sim_cal
 {
     int node_count = call->clients->group->node_count;
     if (end == SIM_CALL_ANSWERED && call->epoch > guess->epoch) guess->epoch = call->epoch;
-    if (end == SIM_CALL_ANSWERED && !redirected) return;
+    if (guess->fixed || (end == SIM_CALL_ANSWERED && !redirected)) return;
     if (guess->node != call->node->index) return; /* learned better meanwhile */
     if (end == SIM_CALL_ANSWERED && call->leader_id >= 1 && call->leader_id <= node_count &&
         call->leader_id - 1 != guess->node && call->epoch >= guess->epoch)

@@ -61,6 +61,7 @@ void sim_call_done(struct sim_call *call);
 struct sim_leader_guess {
     int node;
     int32_t epoch;
+    bool fixed; /* it never asks another */
 };
 /* Learns from how a call ended; `redirected`: the answer said that it does not lead. */
 void sim_leader_guess_learn(struct sim_leader_guess *guess, const struct sim_call *call,

@@ -15,6 +15,10 @@ struct sim_group {
     struct broker_settings settings;
     void (*node_died)(void *context, struct sim_node *node);
     void *context;
+    /* What one node's file says otherwise; NULL: nothing. */
+    void (*configure)(void *context, const struct sim_node *node,
+                      struct replication_config *config);
+    void *configure_context;
 };
 
 /* Machines without a process; config and settings at small defaults, the caller may change them

@@ -98,6 +98,7 @@ void sim_call_free(struct sim_call *call)
 {
     sim_release(call->method);
     sim_release(call->path);
+    sim_release(call->fields);
     sim_body_unref(call->body);
 }
 
@@ -233,6 +234,7 @@ static void request_replay(struct sim_segment *segment, int64_t delay_us_max)
     copy->call = segment->call;
     copy->call.method = sim_copy_text(segment->call.method);
     copy->call.path = sim_copy_text(segment->call.path);
+    copy->call.fields = sim_copy_text(segment->call.fields);
     copy->call.body->references++;
     network->counts.duplicates++;
     sim_world_schedule(network->world, &copy->event,

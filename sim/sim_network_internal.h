@@ -27,6 +27,7 @@ struct sim_body {
 /* What an HTTP request says; text is owned. */
 struct sim_call {
     char *method, *path;
+    char *fields; /* whole lines; NULL: none */
     const char *token;
     bool binary;
     struct sim_body *body;
@@ -74,6 +75,7 @@ struct sim_link {
     int64_t deadline_us;
     rpc_answer_fn answered; /* NULL: no call pending */
     void *answered_context;
+    char *fields; /* of the next call; NULL: none */
     struct sim_notice *notices;
 };
 
@@ -83,6 +85,7 @@ struct sim_request {
     struct sim_endpoint *endpoint;
     struct sim_connection *connection; /* NULL: gone; the answer goes nowhere */
     struct sim_body *body;             /* kept for whoever watches the answers */
+    char *fields;                      /* its lines, each ended by a zero; an empty one ends them */
     size_t route;
 };
 

@@ -59,6 +59,14 @@ bool sim_node_is_up(const struct sim_node *node)
     return sim_machine_process_is_up(node->machine);
 }
 
+void sim_node_name_peer(int index, struct replication_peer *out)
+{
+    out->id = index + 1;
+    out->client_port = CLIENT_PORT;
+    snprintf(out->address, sizeof(out->address), "node%d:%d", index + 1, REPLICATION_PORT);
+    snprintf(out->client_host, sizeof(out->client_host), "node%d", index + 1);
+}
+
 /* What the configuration file of this replica says. */
 static void node_configure(const struct sim_node *node, struct replication_config *config)
 {
@@ -73,12 +81,9 @@ static void node_configure(const struct sim_node *node, struct replication_confi
     config->peer_count = 0;
     for (int i = 0; i < group->node_count; i++) {
         if (i == node->index || (node->members_mask & 1u << i) == 0) continue;
-        struct replication_peer *peer = &config->peers[config->peer_count++];
-        peer->id = i + 1;
-        peer->client_port = CLIENT_PORT;
-        snprintf(peer->address, sizeof(peer->address), "node%d:%d", i + 1, REPLICATION_PORT);
-        snprintf(peer->client_host, sizeof(peer->client_host), "node%d", i + 1);
+        sim_node_name_peer(i, &config->peers[config->peer_count++]);
     }
+    if (group->configure != NULL) group->configure(group->configure_context, node, config);
 }
 
 static void leave(void *context)

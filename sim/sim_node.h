@@ -34,6 +34,8 @@ struct sim_node {
 void sim_node_init(struct sim_node *node, struct sim_group *group, int index);
 void sim_node_deinit(struct sim_node *node);
 bool sim_node_is_up(const struct sim_node *node);
+/* How the others know node `index` (0-based). */
+void sim_node_name_peer(int index, struct replication_peer *out);
 /* No-op unless down. */
 void sim_node_start(struct sim_node *node);
 void sim_node_kill(struct sim_node *node, enum sim_death death);

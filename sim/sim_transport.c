@@ -1,6 +1,7 @@
 /* sim_transport.c: struct rpc_transport of one virtual process: its links, its server side, and
  * the notices through which the kernel tells it what happened.                                  */
 #include <string.h>
+#include <strings.h>
 
 #include "base/assert.h"
 #include "sim/sim_network_internal.h"
@@ -64,6 +65,7 @@ static void request_free(struct sim_request *request)
     request_detach(request);
     sim_machine_unhang(request->endpoint->machine, &request->resource);
     sim_body_unref(request->body);
+    sim_release(request->fields);
     sim_release(request);
 }
 
@@ -220,6 +222,7 @@ static void link_release(struct sim_resource *resource)
     link_leave_connection(link, true);
     sim_machine_unhang(link->endpoint->machine, &link->resource);
     sim_release(link->address);
+    sim_release(link->fields);
     sim_release(link);
 }
 
@@ -291,10 +294,19 @@ static void transport_link_call(struct rpc_link *base, const char *method, const
     segment->call = (struct sim_call){
         .method = sim_copy_text(method),
         .path = sim_copy_text(path),
+        .fields = link->fields,
         .token = link->endpoint->token,
         .binary = binary,
         .body = sim_body_new(&body, 1),
     };
+    link->fields = NULL;
+}
+
+static void transport_link_fields(struct rpc_link *base, const char *fields)
+{
+    struct sim_link *link = (struct sim_link *)base;
+    sim_release(link->fields);
+    link->fields = sim_copy_text(fields);
 }
 
 static void transport_link_close(struct rpc_link *base)
@@ -389,6 +401,32 @@ static int server_find_route(const struct sim_endpoint *endpoint, const struct s
     return status;
 }
 
+/* Each CR LF becomes zeros, with one more at the end. */
+static char *split_lines(const char *fields)
+{
+    if (fields == NULL) return NULL;
+    size_t bytes = strlen(fields);
+    char *lines = sim_alloc(bytes + 1);
+    for (size_t i = 0; i < bytes; i++)
+        lines[i] = fields[i];
+    for (size_t i = 0; i + 1 < bytes; i++) {
+        if (lines[i] == '\r' && lines[i + 1] == '\n') lines[i] = lines[i + 1] = '\0';
+    }
+    return lines;
+}
+
+static const char *transport_request_field(const struct rpc_request *base, const char *name)
+{
+    const struct sim_request *request = (const struct sim_request *)base;
+    size_t bytes = strlen(name);
+    for (const char *line = request->fields; line != NULL && *line != '\0';
+         line += strlen(line) + 2) {
+        if (strncasecmp(line, name, bytes) == 0 && line[bytes] == ':')
+            return line + bytes + 1 + strspn(line + bytes + 1, " ");
+    }
+    return NULL;
+}
+
 void sim_server_receive(struct sim_connection *connection, const struct sim_call *call)
 {
     struct sim_endpoint *endpoint = connection->end[SIM_SIDE_SERVER];
@@ -412,6 +450,7 @@ void sim_server_receive(struct sim_connection *connection, const struct sim_call
     request->route = route;
     request->body = call->body;
     request->body->references++;
+    request->fields = split_lines(call->fields);
     request->resource.release = request_release;
     sim_machine_hang(endpoint->machine, &request->resource);
     ASSERT(connection->request == NULL);
@@ -451,6 +490,12 @@ static void transport_answer(struct rpc_request *base, int status, bool binary,
     request_free(request);
 }
 
+static void transport_answer_text(struct rpc_request *base, int status, const char *text)
+{
+    const struct slice part = {(const uint8_t *)text, strlen(text)};
+    transport_answer(base, status, false, &part, 1);
+}
+
 static bool transport_peer_is_loopback(const struct rpc_request *base)
 {
     const struct sim_connection *connection = ((const struct sim_request *)base)->connection;
@@ -467,4 +512,7 @@ const struct rpc_transport_ops sim_transport_ops = {
     .listen = transport_listen,
     .answer = transport_answer,
     .peer_is_loopback = transport_peer_is_loopback,
+    .link_fields = transport_link_fields,
+    .request_field = transport_request_field,
+    .answer_text = transport_answer_text,
 };

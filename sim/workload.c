@@ -108,6 +108,17 @@ void sim_workload_topics_ready(struct sim_workload *workload)
     if (workload->founder != NULL) sim_founder_start(workload->founder);
 }
 
+void sim_workload_topic_ready(struct sim_workload *workload, int topic)
+{
+    for (int i = 0; i < workload->producer_count; i++) {
+        if (sim_producer_topic(workload->producers[i]) == topic)
+            sim_producer_start(workload->producers[i]);
+    }
+    if (workload->options.read_topic != topic) return;
+    for (int i = 0; i < workload->consumer_count; i++)
+        sim_consumer_start(workload->consumers[i]);
+}
+
 void sim_workload_domains_ready(struct sim_workload *workload)
 {
     if (workload->keeper != NULL) sim_keeper_start(workload->keeper);

@@ -68,6 +68,10 @@ struct sim_workload_options {
     uint32_t domains;        /* enum sim_domain */
     bool steady_groups;      /* members neither leave nor fall silent */
     bool leaves_keys;        /* compaction: now and then keys are left as they are for good */
+    /* Static mode: topic i is node i's, all of one name, and no client of it asks another node. */
+    bool own_topics;
+    uint32_t written; /* bits: topics that producers choose from */
+    int read_topic;   /* that consumers read */
 };
 
 struct sim_topic {
@@ -124,8 +128,12 @@ struct sim_workload {
     struct sim_deleter *deleter;               /* NULL: no deletions */
     struct sim_modern_grouper *modern_grouper; /* NULL: no groups of the new protocol */
     struct sim_native_grouper *native_grouper; /* NULL: no native groups */
-    uint64_t admin_acknowledged;               /* changes of churn topics */
-    uint64_t active_faults;                    /* bits, set by faults.c */
+    /* Inside the process: acks=all is answered for what ends at `end`. NULL: nobody listens. */
+    void (*acknowledged)(void *context, struct sim_node *node, const struct partition *partition,
+                         int64_t end);
+    void *acknowledged_context;
+    uint64_t admin_acknowledged; /* changes of churn topics */
+    uint64_t active_faults;      /* bits, set by faults.c */
     /* Requests sent while a fault was active, for the coverage table; the last column: none was. */
     uint64_t coverage[SIM_REQUEST_KIND_COUNT][SIM_FAULT_COLUMNS];
 };
@@ -144,6 +152,8 @@ bool sim_workload_drained(const struct sim_workload *workload, char *why, size_t
 
 /* The churner: all data topics are there. */
 void sim_workload_topics_ready(struct sim_workload *workload);
+/* With own topics: this one is there. */
+void sim_workload_topic_ready(struct sim_workload *workload, int topic);
 /* The founder: so are those of the domains. */
 void sim_workload_domains_ready(struct sim_workload *workload);
 /* A domain's topic to be made; valid for the whole run. */
@@ -164,6 +174,7 @@ struct partition *sim_workload_partition(struct sim_workload *workload, struct s
 struct sim_producer *sim_producer_new(struct sim_workload *workload, int client, bool idempotent,
                                       int acks);
 void sim_producer_start(struct sim_producer *producer);
+int sim_producer_topic(const struct sim_producer *producer);
 void sim_producer_free(struct sim_producer *producer);
 bool sim_producer_drained(const struct sim_producer *producer);
 

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "record/pushed_record.h"
 #include "replication/static_places.h"
 #include "replication/static_rules.h"
@@ -138,7 +139,8 @@ static void wait_durable(struct push *push, int64_t position, int32_t generation
         .position = position,
     };
     DL_APPEND(follower->waiting, waiting);
-    if (partition_durable(push->partition) >= waiting->end) finish(follower, waiting);
+    if (partition_durable(push->partition) >= waiting->end || MUTANT(39))
+        finish(follower, waiting);
 }
 
 void static_follower_durable(struct static_follower *follower, const struct partition *partition)

@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "replication/static_rules.h"
 #include "replication/static_wire.h"
 
@@ -97,6 +98,7 @@ static struct source *find_source(const struct static_leader *leader,
 /* What is below it may be pushed: durable here. */
 static int64_t pushable_end(const struct source *source)
 {
+    if (MUTANT(38)) return partition_log_end(source->partition);
     return partition_durable(source->partition);
 }
 

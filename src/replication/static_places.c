@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "replication/static_rules.h"
 
 #define SCAN_BYTES (1u << 20)
@@ -275,7 +276,7 @@ void static_places_drop_partition(struct static_places *places, const struct par
 static void scan_batch(struct place *place, const struct batch_header *header)
 {
     if (header->producer_id != STATIC_PRODUCER_ID_BASE + place->saved.source) return;
-    if (header->producer_epoch != place->saved.generation) return;
+    if (header->producer_epoch != place->saved.generation || MUTANT(40)) return;
     int64_t first = static_offset_of(place->scan_position, header->base_sequence);
     place->scan_position = first + header->last_offset_delta + 1;
 }

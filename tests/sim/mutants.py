@@ -51,6 +51,9 @@ AIMS = {
     35: [["--scenario", "member-lists"]],  # lists of members are not compared
     36: [["--scenario", "old-copy"]],  # an old copy of a DataDir stands as if nothing were
     37: [["--scenario", "away-past-tombstones"]],  # dropped tombstones are not asked for
+    38: [["--static"]],  # what is not durable at the leader is pushed
+    39: [["--static"]],  # a push is answered before it is durable
+    40: [["--static"]],  # after a restart, the log is not looked through for positions
 }
 
 

@@ -47,12 +47,25 @@ static void a_group_survives_the_death_of_its_leaders(void **state)
     if (result.failed) fail_msg("%s: %s", result.invariant, result.text);
 }
 
+static void a_static_group_replays_and_is_caught_up(void **state)
+{
+    static struct sim_run_result first, second;
+    const struct sim_run_options options = {.seed = 5, .static_mode = true};
+    (void)state;
+    sim_run(&options, &first);
+    sim_run(&options, &second);
+    if (first.failed) fail_msg("%s: %s", first.invariant, first.text);
+    assert_true(first.acknowledged > 100 && first.read > 100);
+    assert_int_equal(first.trace_hash, second.trace_hash);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_calm_group_serves_and_comes_to_rest),
         cmocka_unit_test(a_seed_replays_event_for_event),
         cmocka_unit_test(a_group_survives_the_death_of_its_leaders),
+        cmocka_unit_test(a_static_group_replays_and_is_caught_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
