@@ -278,6 +278,7 @@ static bool group_is_whole(struct sim_faults *faults)
 {
     struct sim_node *leader = sim_group_leader(faults->group);
     struct node_facts facts, other;
+    if (faults->alone) return true;
     for (const struct sim_ending *ending = faults->endings; ending != NULL; ending = ending->next) {
         if (ending->kind != SIM_FAULT_LYING_DISK) return false;
     }
@@ -294,6 +295,7 @@ static bool group_is_whole(struct sim_faults *faults)
 bool sim_faults_may_forget(struct sim_faults *faults)
 {
     if (!faults->whole) return false;
+    if (faults->alone) return true;
     faults->unsettled = true;
     faults->failpoint = NULL;
     for (int i = 0; i < faults->group->node_count; i++)

@@ -83,6 +83,7 @@ struct sim_faults {
     struct sim_disk_image *old_image;
     int old_image_node;
     struct sim_forgetting forgetting[SIM_NODES_MAX];
+    bool alone;     /* static mode: nobody counts on what another remembers */
     bool whole;     /* the group was, when the strike under way began */
     bool unsettled; /* a node has gone back in time, and the group was not whole since */
     int64_t restart_us[SIM_NODES_MAX]; /* when a node that is down comes back; -1: not */

@@ -200,9 +200,14 @@ static void run_random(struct sim_run *run)
 
 /* Static mode. */
 
-/* All a group survives without a loss; leadership is nobody's to hand over. */
-#define STATIC_FAULTS \
-    (((UINT64_C(1) << SIM_FAULT_WRITE_ERROR) - 1) & ~(UINT64_C(1) << SIM_FAULT_TRANSFER))
+#define FAULT(kind) (UINT64_C(1) << SIM_FAULT_##kind)
+/* All that ends without a loss, leadership being nobody's to hand over; what is not read or written
+ * is not acknowledged either, whoever's disk it is. A follower may also lose everything, or go back
+ * in time: it is copied to again. */
+#define STATIC_FAULTS                                                                        \
+    ((FAULT(WRITE_ERROR) - 1 + FAULT(WRITE_ERROR) + FAULT(SYNC_ERROR) + FAULT(READ_ERROR)) & \
+     ~FAULT(TRANSFER))
+#define STATIC_FOLLOWER_FAULTS (FAULT(WIPE) | FAULT(RESTORE))
 
 static void draw_static(struct sim_run *run)
 {
@@ -227,7 +232,6 @@ static void draw_static(struct sim_run *run)
     };
     sim_static_options(&run->statics, &options);
     sim_workload_init(&run->workload, &run->group, &run->verdict, &options, random_u64(random));
-    run->static_judge = sim_static_judge_new(&run->statics, &run->workload, &run->verdict);
 }
 
 static bool run_until_copied(struct sim_run *run)
@@ -244,15 +248,34 @@ static bool run_until_copied(struct sim_run *run)
     return false;
 }
 
+static void draw_static_faults(struct sim_run *run)
+{
+    struct sim_faults *faults = &run->faults;
+    faults->alone = true;
+    faults->victims = (1u << SIM_STATIC_NODES) - 1;
+    if (run->statics.identical && random_below(&run->random, 2) == 0) {
+        faults->victims &= ~1u;
+        run->statics.tends = true;
+        faults->enabled &= STATIC_FAULTS | STATIC_FOLLOWER_FAULTS;
+        return;
+    }
+    faults->enabled &= STATIC_FAULTS;
+}
+
 static void run_static(struct sim_run *run)
 {
     uint32_t all = (1u << SIM_STATIC_NODES) - 1;
-    run->faults.enabled &= STATIC_FAULTS;
+    draw_static_faults(run);
     for (int i = 0; i < SIM_STATIC_NODES; i++)
         sim_node_start(&run->group.nodes[i]);
     sim_static_start(&run->statics, &run->workload, STATIC_CLIENT_FIRST);
     sim_faults_start(&run->faults);
     if (!sim_run_for(run, random_between(&run->random, 10, 60) * SECOND_US)) return;
+    for (int i = 0; i < SIM_STATIC_NODES; i++) {
+        /* What failed with an error of the disk goes on after a restart only. */
+        if ((sim_checker_excused(run->checker) & 1u << i) != 0)
+            sim_node_kill(&run->group.nodes[i], SIM_DEATH_KILL);
+    }
     sim_faults_heal(&run->faults, all);
     if (!sim_run_for(run, LOAD_AFTER_HEAL_US)) return;
     sim_workload_drain(&run->workload);
@@ -299,6 +322,9 @@ void sim_run(const struct sim_run_options *options, struct sim_run_result *resul
         draw_workload(run, options);
     }
     run->checker = sim_checker_new(&run->workload, &run->verdict);
+    if (options->static_mode)
+        run->static_judge =
+            sim_static_judge_new(&run->statics, &run->workload, run->checker, &run->verdict);
     sim_faults_init(&run->faults, &run->workload, run->checker, random_u64(&run->random),
                     options->only, options->without);
     sim_event_init(&run->look, SIM_EVENT_WORLD, NULL, look);

@@ -12,6 +12,8 @@
 #define ACK_TIMEOUT_US 5000000
 #define RETRY_US       50000
 #define LATE_US_MAX    8000000
+#define TEND_US_MIN    100000
+#define TEND_US_MAX    4000000
 
 /* Makes the topic of one node: created, grown to its size, and altered last, because only what is
  * acknowledged of a topic that was there already proves that it stays. */
@@ -20,7 +22,7 @@ struct sim_static_maker {
     int node, client;
     struct sim_event wake;
     uint32_t partitions; /* wanted now; fewer than in the end at first, maybe */
-    bool made;           /* with that many */
+    bool made;           /* with all of them, once */
 };
 
 struct make_call {
@@ -173,9 +175,15 @@ static void topic_made(struct sim_static_maker *maker, const struct make_call *c
                                random_between(&statics->random, 0, LATE_US_MAX));
         return;
     }
-    maker->made = true;
-    workload->topics_ready++;
-    sim_workload_topic_ready(workload, maker->node);
+    if (!maker->made) {
+        maker->made = true;
+        workload->topics_ready++;
+        sim_workload_topic_ready(workload, maker->node);
+    }
+    if (statics->tends && (statics->written & 1u << maker->node) == 0)
+        sim_world_schedule(statics->group->world, &maker->wake,
+                           statics->group->world->now_us +
+                               random_between(&statics->random, TEND_US_MIN, TEND_US_MAX));
 }
 
 static void make_ended(struct sim_call *base, enum sim_call_end end)

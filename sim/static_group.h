@@ -21,6 +21,7 @@ struct sim_static_group {
     struct random random;
     uint32_t followers[SIM_STATIC_NODES]; /* bits: whom node i pushes to; 0: it is a follower */
     uint32_t written;                     /* bits: at whom clients write */
+    bool tends;     /* topics are looked after for the whole run: a follower may lose its own */
     bool identical; /* followers hold nothing but the leader's records, at the leader's offsets */
     int64_t lag_max;
     struct sim_static_maker *makers[SIM_STATIC_NODES];

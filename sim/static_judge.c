@@ -40,6 +40,7 @@ struct sim_static_judge {
     struct sim_static_group *statics;
     struct sim_group *group;
     struct sim_workload *workload;
+    const struct sim_checker *checker;
     struct sim_verdict *verdict;
     uint32_t looks;
 };
@@ -62,6 +63,12 @@ static int64_t pushed_to(const struct sim_static_judge *judge, int node,
     return port->pushed_to(port->context, partition);
 }
 
+/* It may have lost everything. */
+static bool is_excused(const struct sim_static_judge *judge, int node)
+{
+    return judge->statics->tends && (sim_checker_excused(judge->checker) & 1u << node) != 0;
+}
+
 /* S1, where offsets are the leader's. */
 static void look_at_copies(struct sim_static_judge *judge, int leader,
                            const struct partition *partition)
@@ -70,7 +77,7 @@ static void look_at_copies(struct sim_static_judge *judge, int leader,
     for (int i = 0; i < SIM_STATIC_NODES; i++) {
         if ((judge->statics->followers[leader] & 1u << i) == 0) continue;
         const struct partition *copy = copy_at(judge, i, partition_index(partition));
-        if (copy == NULL || partition_damaged(copy) || partition_durable(copy) >= counted) continue;
+        if (copy == NULL || is_excused(judge, i) || partition_durable(copy) >= counted) continue;
         sim_verdict_fail(judge->verdict, "S1",
                          "%s: node %d counts %lld as held by all, node %d holds %lld durably",
                          partition_name(partition), leader + 1, (long long)counted, i + 1,
@@ -243,8 +250,8 @@ static void look_at_files(struct sim_static_judge *judge, int leader, int follow
     /* Without a process there is what a crash left. */
     int64_t limit = copy == NULL ? INT64_MAX : partition_durable(copy);
     int64_t held = mine.faulty && original != NULL ? INT64_MAX : compare(&mine, &theirs, limit);
-    if (original != NULL && !mine.faulty && !(theirs.faulty && copy != NULL) &&
-        held < pushed_to(judge, leader, original))
+    if (original != NULL && !is_excused(judge, follower) && !mine.faulty &&
+        !(theirs.faulty && copy != NULL) && held < pushed_to(judge, leader, original))
         sim_verdict_fail(judge->verdict, "S1",
                          "%s: node %d counts %lld as held by all, node %d lacks %lld on its disk",
                          partition_name(original), leader + 1,
@@ -258,12 +265,14 @@ static void look_at_files(struct sim_static_judge *judge, int leader, int follow
 
 struct sim_static_judge *sim_static_judge_new(struct sim_static_group *statics,
                                               struct sim_workload *workload,
+                                              const struct sim_checker *checker,
                                               struct sim_verdict *verdict)
 {
     struct sim_static_judge *judge = sim_alloc(sizeof(*judge));
     judge->statics = statics;
     judge->group = workload->group;
     judge->workload = workload;
+    judge->checker = checker;
     judge->verdict = verdict;
     workload->acknowledged = acknowledged;
     workload->acknowledged_context = judge;

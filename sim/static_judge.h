@@ -9,13 +9,16 @@
 #ifndef MOONMQ_SIM_STATIC_JUDGE_H
 #define MOONMQ_SIM_STATIC_JUDGE_H
 
+#include "sim/checker.h"
 #include "sim/static_group.h"
 
 struct sim_static_judge;
 
-/* Hears of each acknowledgement from here on. */
+/* Hears of each acknowledgement from here on. Nodes that `checker` excuses may have lost what they
+ * held. */
 struct sim_static_judge *sim_static_judge_new(struct sim_static_group *statics,
                                               struct sim_workload *workload,
+                                              const struct sim_checker *checker,
                                               struct sim_verdict *verdict);
 void sim_static_judge_free(struct sim_static_judge *judge);
 /* Into the objects; every so many times into the files. */
