@@ -27,6 +27,8 @@
  *   liveness    the broker's heartbeats are answered inside calls. A client that is left alone for
  *               longer than the broker's IdleDeadline (60 s) is disconnected: call moonmq_poll()
  *               now and then.
+ *   secrecy     there is no TLS yet: what is sent can be read and changed on the way, passwords
+ *               too unless the mechanism is SCRAM. Keep it inside a network you trust.
  *
  * Losing the leader. By default a client does not reconnect: calls fail with MOONMQ_CLOSED or
  * MOONMQ_NOT_LEADER, and the application makes a new client. With reconnect_ms_max the client looks
@@ -68,7 +70,7 @@ enum moonmq_code {
     MOONMQ_RATE_LIMITED = 6,    /* a quota or a limit; the text may say when to retry */
     MOONMQ_INTERNAL = 7,        /* storage, too few replicas in sync, topic exists, … */
     MOONMQ_BAD_PROTOCOL = 8,    /* version, group or mode do not fit this connection */
-    MOONMQ_TOO_LARGE = 9,       /* more than the broker takes in one frame */
+    MOONMQ_TOO_LARGE = 9,       /* more than the broker takes in one frame (its MaxFrameSize) */
     MOONMQ_OUT_OF_ORDER = 11,   /* a sequence that was not expected */
     MOONMQ_MEMBER_UNKNOWN = 12, /* not a member of the group (any more): join again */
     MOONMQ_GROUP_CONFLICT = 13, /* in another group; or the group has members of another kind */
@@ -223,8 +225,8 @@ MOONMQ_API int moonmq_produce_at_sequence(struct moonmq_client *client, const ch
  *
  * A transaction is its connection's: when that breaks, when a produce fails with the outcome open,
  * or a record of a batch or of the queue fails, the transaction is lost; every call for it fails
- * with MOONMQ_INVALID_TRANSACTION then, and moonmq_abort_transaction() clears the way for the next
- * one. */
+ * with MOONMQ_INVALID_TRANSACTION then, and moonmq_abort_transaction() ends it at the broker, too,
+ * and clears the way for the next one. */
 MOONMQ_API int moonmq_begin_transaction(struct moonmq_client *client, struct moonmq_error *error);
 /* MOONMQ_OK: all of it counts, whatever happens now. MOONMQ_CLOSED, _TIMEOUT, _INTERNAL,
  * _NOT_LEADER: it counts or it does not; the offsets that were committed in it tell, once a client

@@ -9,7 +9,10 @@ int client_call_once(struct moonmq_client *client, uint8_t opcode, const void *m
     call->id = client_next_id(client);
     call->done = false;
     call->code = MOONMQ_OK;
+    size_t before = client->stream.out.bytes;
     wire_encode(&client->stream.out, opcode, &call->id, message);
+    call->frame_bytes = client->stream.out.bytes - before;
+    call->too_large = false;
     client->call = call;
     int code = MOONMQ_OK;
     while (code == MOONMQ_OK && !call->done) {
@@ -32,6 +35,7 @@ static bool may_repeat(const struct moonmq_client *client, const struct call *ca
 {
     if (client->reconnect_us_max == 0) return false;
     if (call->done) return code == MOONMQ_NOT_LEADER;
+    if (call->too_large) return false;
     return repeatable && client->stream.descriptor < 0 && code != MOONMQ_PROTOCOL_ERROR &&
            code != MOONMQ_AUTH_FAILED;
 }

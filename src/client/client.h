@@ -39,6 +39,8 @@ struct call {
     bool as_member; /* not without the membership there was, if there was one */
     bool done;
     bool repeated; /* sent more than once: an earlier one may have been carried out */
+    size_t frame_bytes;
+    bool too_large; /* the connection broke for the size of a frame, and no other is larger */
     int code;
 };
 

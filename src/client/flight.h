@@ -31,8 +31,9 @@ struct flight {
     size_t items_at;
     struct record_slot *slots;
     uint32_t slot_count, slot_capacity, delivered;
-    int64_t began_us;       /* when its first record was queued */
-    struct wire_id id;      /* valid while SENT */
+    int64_t began_us;  /* when its first record was queued */
+    struct wire_id id; /* valid while SENT, as is frame_bytes */
+    size_t frame_bytes;
     int64_t ready_at_us;    /* valid while READY */
     int64_t refused_at_us;  /* of the first refusal in a row; 0: none */
     bool in_doubt;          /* refused last, and not because one before it was */

@@ -32,6 +32,7 @@ void client_identity_deinit(struct client_identity *identity)
 
 void client_identity_lost(struct client_identity *identity)
 {
+    identity->on_connection = false;
     if (identity->transaction != CLIENT_TRANSACTION_OPEN) return;
     identity->transaction = CLIENT_TRANSACTION_LOST;
     identity->stale = true;

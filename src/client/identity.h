@@ -33,6 +33,8 @@ struct client_identity {
     uint16_t epoch;
     struct sequence *sequences; /* one a topic */
     enum client_transaction transaction;
+    bool on_connection; /* it was begun on the connection there is: the broker has it open, lost or
+                           not */
 };
 
 void client_identity_deinit(struct client_identity *identity);

@@ -347,7 +347,9 @@ static void send_flight(struct moonmq_client *client, struct flight *flight, boo
     }
     flight->id = client_next_id(client);
     flight->state = FLIGHT_SENT;
+    size_t before = client->stream.out.bytes;
     wire_encode(&client->stream.out, WIRE_PRODUCE_BATCH, &flight->id, &batch);
+    flight->frame_bytes = client->stream.out.bytes - before;
 }
 
 int64_t client_producer_send(struct moonmq_client *client)
@@ -571,26 +573,56 @@ void client_producer_give_up(struct moonmq_client *client, const struct moonmq_e
         fail_flight(producer, producer->filling, why);
 }
 
+/* Which frame the broker found too large it does not say: if any is, the largest is. NULL: that of
+ * the call that is under way, or none. */
+static struct flight *largest_sent(struct moonmq_client *client)
+{
+    struct flight *largest = NULL, *flight;
+    DL_FOREACH(client->producer.queue, flight)
+    {
+        if (flight->state != FLIGHT_SENT) continue;
+        if (largest == NULL || flight->frame_bytes > largest->frame_bytes) largest = flight;
+    }
+    struct call *call = client->call;
+    if (call == NULL || (largest != NULL && largest->frame_bytes > call->frame_bytes))
+        return largest;
+    call->too_large = true;
+    return NULL;
+}
+
+static void fail_too_large(struct moonmq_client *client, struct flight *flight,
+                           const struct moonmq_error *why)
+{
+    struct moonmq_error error;
+    client_fail(&error, MOONMQ_TOO_LARGE,
+                "%.200s (a batch of %zu bytes: lower batch_bytes_max, or raise it there)",
+                why->text, flight->frame_bytes);
+    /* The broker has not read it. */
+    fail_for_good(client, flight, &error);
+}
+
 void client_producer_connection_lost(struct moonmq_client *client, const struct moonmq_error *why)
 {
     if (client->identity.transaction == CLIENT_TRANSACTION_LOST) {
         struct moonmq_error lost;
         client_fail(&lost, MOONMQ_INVALID_TRANSACTION, "%s", CLIENT_TRANSACTION_LOST_TEXT);
-        client_producer_give_up(client, &lost);
+        client_producer_give_up(client, why->code == MOONMQ_TOO_LARGE ? why : &lost);
         return;
     }
     if (client->reconnect_us_max == 0) {
         client_producer_give_up(client, why);
         return;
     }
+    struct flight *too_large = why->code == MOONMQ_TOO_LARGE ? largest_sent(client) : NULL;
     struct flight *flight;
     DL_FOREACH(client->producer.queue, flight)
     {
         if (flight->state != FLIGHT_SENT) continue;
         flight->state = FLIGHT_READY;
         flight->ready_at_us = 0;
-        flight->maybe_there = true;
+        if (flight != too_large) flight->maybe_there = true;
     }
+    if (too_large != NULL) fail_too_large(client, too_large, why);
 }
 
 void client_producer_connected(struct moonmq_client *client)

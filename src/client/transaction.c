@@ -28,6 +28,7 @@ int moonmq_begin_transaction(struct moonmq_client *client, struct moonmq_error *
     code = client_call(client, WIRE_BEGIN_TXN, NULL, &call, true, error);
     if (code == MOONMQ_OK) {
         identity->transaction = CLIENT_TRANSACTION_OPEN;
+        identity->on_connection = true;
     } else if (code == MOONMQ_PRODUCER_FENCED) {
         identity->fenced = true;
     } else if (code != MOONMQ_INVALID_TRANSACTION) {
@@ -54,6 +55,7 @@ static int end(struct moonmq_client *client, bool commit, struct moonmq_error *e
         poll(NULL, 0, RETRY_PAUSE_MS);
     }
     identity->transaction = CLIENT_TRANSACTION_NONE;
+    identity->on_connection = false;
     if (code == MOONMQ_OK) return code;
     identity->stale = true;
     if (code == MOONMQ_PRODUCER_FENCED) identity->fenced = true;
@@ -86,14 +88,17 @@ int moonmq_abort_transaction(struct moonmq_client *client, struct moonmq_error *
         return fail_state(error, "no transaction is open");
     }
     struct moonmq_error aborted;
-    bool lost = identity->transaction == CLIENT_TRANSACTION_LOST;
     client_fail(&aborted, MOONMQ_INVALID_TRANSACTION, "the transaction was aborted");
     client_producer_give_up(client, &aborted);
-    if (!lost && client->stream.descriptor >= 0) {
+    bool lost = identity->transaction == CLIENT_TRANSACTION_LOST;
+    if (identity->on_connection && client->stream.descriptor >= 0) {
         int code = end(client, false, error);
-        return code == MOONMQ_CLOSED || code == MOONMQ_NOT_LEADER ? MOONMQ_OK : code;
+        /* One that is lost may have ended at the broker, too. */
+        bool ended = code == MOONMQ_CLOSED || code == MOONMQ_NOT_LEADER ||
+                     (lost && code == MOONMQ_INVALID_TRANSACTION);
+        return ended ? MOONMQ_OK : code;
     }
-    /* It ends with its connection, or when the next one takes the name. */
+    /* It ended with its connection. */
     identity->transaction = CLIENT_TRANSACTION_NONE;
     identity->stale = true;
     return MOONMQ_OK;

@@ -627,6 +627,72 @@ static void who_does_not_send_again_does_not_ask_for_order(void **state)
     broker_stop(&broker);
 }
 
+static void play_too_large(struct peer *peer)
+{
+    struct wire_error_message error = {.code = WIRE_CODE_FRAME_TOO_LARGE,
+                                       .text = wire_text("frame larger than MaxFrameSize")};
+    peer_welcome(peer);
+    peer_expect_value(peer, "v0", FIRST);
+    peer_expect(peer, WIRE_PRODUCE_BATCH);
+    peer_expect_value(peer, "v2", BEHIND);
+    peer_send(peer, WIRE_ERROR, &wire_id_zero, &error);
+}
+
+static void play_take_the_others(struct peer *peer)
+{
+    peer_welcome(peer);
+    struct wire_id first = peer_expect_value(peer, "v0", FIRST);
+    struct wire_id third = peer_expect_value(peer, "v2", BEHIND);
+    peer_take(peer, &first, 0);
+    peer_take(peer, &third, 1);
+    peer_expect(peer, WIRE_GOODBYE);
+}
+
+static void batch_larger_than_the_broker_takes_fails_at_once_and_alone(void **state)
+{
+    static char large[60000];
+    (void)state;
+    struct broker broker = {.scripts = {play_too_large, play_take_the_others}};
+    broker_start(&broker);
+    struct moonmq_client *client = connected_one_by_one(&broker, 60000);
+    struct tally tally = {0};
+    struct moonmq_message messages[] = {{.value = "v0", .value_bytes = 2},
+                                        {.value = large, .value_bytes = sizeof(large)},
+                                        {.value = "v2", .value_bytes = 2}};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(
+            moonmq_produce_async(client, "t", &messages[i], count_delivery, &tally, NULL),
+            MOONMQ_OK);
+    }
+    assert_int_equal(moonmq_flush(client, 60000, NULL), MOONMQ_OK);
+    assert_int_equal(tally.ok, 2);
+    assert_int_equal(tally.failed, 1);
+    assert_int_equal(tally.code, MOONMQ_TOO_LARGE);
+    moonmq_client_free(client);
+    broker_stop(&broker);
+}
+
+static void play_too_large_a_record(struct peer *peer)
+{
+    struct wire_error_message error = {.code = WIRE_CODE_FRAME_TOO_LARGE,
+                                       .text = wire_text("frame larger than MaxFrameSize")};
+    peer_welcome(peer);
+    peer_expect(peer, WIRE_PRODUCE);
+    peer_send(peer, WIRE_ERROR, &wire_id_zero, &error);
+}
+
+static void record_larger_than_the_broker_takes_fails_at_once(void **state)
+{
+    (void)state;
+    struct broker broker = {.scripts = {play_too_large_a_record}};
+    broker_start(&broker);
+    struct moonmq_client *client = connected_to(&broker, 60000);
+    struct moonmq_message message = {.value = "v", .value_bytes = 1};
+    assert_int_equal(moonmq_produce(client, "t", &message, NULL, NULL), MOONMQ_TOO_LARGE);
+    moonmq_client_free(client);
+    broker_stop(&broker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -650,6 +716,8 @@ int main(void)
         cmocka_unit_test(only_what_was_not_acknowledged_is_sent_again),
         cmocka_unit_test(a_new_connection_begins_with_the_oldest),
         cmocka_unit_test(who_does_not_send_again_does_not_ask_for_order),
+        cmocka_unit_test(batch_larger_than_the_broker_takes_fails_at_once_and_alone),
+        cmocka_unit_test(record_larger_than_the_broker_takes_fails_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

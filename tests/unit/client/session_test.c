@@ -696,6 +696,9 @@ static void play_nothing_of_a_lost_transaction(struct peer *peer)
     peer_answer(peer, WIRE_OK, NULL);
     struct wire_id first = expect_batch(peer, 0);
     refuse_batch(peer, first, WIRE_CODE_BAD_FRAME);
+    peer_expect(peer, WIRE_END_TXN); /* the broker has it open, and others wait for its end */
+    if (peer->message.end_txn.commit != 0) abort();
+    peer_answer(peer, WIRE_OK, NULL);
     expect_init(peer, false);
     give_identity(peer, 2);
     peer_expect(peer, WIRE_BEGIN_TXN);
