@@ -139,8 +139,7 @@ static void wait_durable(struct push *push, int64_t position, int32_t generation
         .position = position,
     };
     DL_APPEND(follower->waiting, waiting);
-    if (partition_durable(push->partition) >= waiting->end || MUTANT(39))
-        finish(follower, waiting);
+    if (partition_durable(push->partition) >= waiting->end || MUTANT(39)) finish(follower, waiting);
 }
 
 void static_follower_durable(struct static_follower *follower, const struct partition *partition)
