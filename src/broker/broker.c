@@ -103,6 +103,7 @@ void broker_free(struct broker *broker)
         DL_DELETE(broker->promotions, promotion);
         free(promotion);
     }
+    fetch_watch_lose_all(broker);
     leader_wait_free(broker);
     admin_free(broker);
     offsets_free(broker);
@@ -280,6 +281,11 @@ void broker_stop(struct broker *broker, broker_done_fn done, void *context)
     stop->done = done;
     stop->context = context;
     catalog_enqueue(broker, &stop->operation);
+}
+
+struct fetch_watch_set **broker_watch_sets(struct broker *broker)
+{
+    return &broker->watch_sets;
 }
 
 /* ---- from the group ---- */

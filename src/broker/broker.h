@@ -134,6 +134,7 @@ void broker_manifest_committed(struct broker *broker, struct manifest_version co
 struct broker_stats {
     uint64_t produce_requests, produce_batches, produce_records, produce_bytes, produce_duplicates;
     uint64_t fetch_requests, fetch_bytes, fetch_parked;
+    uint64_t fetch_looks;    /* at partitions, for fetches */
     uint64_t produce_parked; /* now */
     uint64_t admin_changes;
     uint64_t commit_wait_us_total, commit_waits; /* acks=all, append to answer */

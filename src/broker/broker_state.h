@@ -78,7 +78,8 @@ struct broker {
     struct marker_write *marker_writes; /* marker.c */
 
     /* fetch.c, offset_lookup.c: in the order in which they were parked */
-    struct fetch *fetches;         /* parked or reading */
+    struct fetch *fetches; /* parked or reading */
+    struct fetch_watch_set *watch_sets;
     struct offset_lookup *lookups; /* parked */
 
     struct record_deletion *record_deletions; /* delete_records.c */

@@ -3,8 +3,8 @@
  * A round goes over the partitions in the order of the request. One cold read at a time: what is
  * left of the bytes, and whether a partition is the first with data, is so known when the next one
  * is read. High watermark, last stable offset and data of a partition are of the moment of its
- * turn. Too little after a round: everything is let go and the fetch waits on all its partitions;
- * an advance of any high watermark begins a new round. */
+ * turn. Too little after a round: everything is let go and the fetch waits on all its partitions,
+ * or on the set it came with; an advance of any high watermark begins a new round. */
 #include "broker/fetch.h"
 
 #include <stdlib.h>
@@ -36,6 +36,7 @@ static void fetch_unpark(struct fetch *fetch)
     fetch->parked = false;
     fetch->broker->stats.fetch_parked--;
     deadlines_remove(&fetch->broker->deadlines, &fetch->deadline);
+    if (fetch->watches != NULL) fetch->watches->parked = NULL;
     for (uint32_t i = 0; i < fetch->partition_count; i++) {
         partition_unlist(&fetch->partitions[i]);
     }
@@ -243,6 +244,7 @@ static bool partition_read(struct fetch *fetch, struct fetch_partition *part)
 
 static bool partition_take_turn(struct fetch *fetch, struct fetch_partition *part)
 {
+    fetch->broker->stats.fetch_looks++;
     if (part->partition == NULL) {
         enum status status = part->status != STATUS_OK ? part->status : STATUS_UNKNOWN_TOPIC;
         partition_set_error(part, status);
@@ -275,13 +277,23 @@ static void fetch_begin_round(struct fetch *fetch)
     fetch_release(fetch);
     fetch->next_partition = 0;
     fetch->answer_now = false;
+    if (fetch->watches != NULL) fetch->gather(fetch->context, fetch);
+    for (; fetch->ready_count < fetch->partition_count; fetch->ready_count++) {
+        struct fetch_partition *part = &fetch->partitions[fetch->ready_count];
+        part->fetch = fetch;
+        part->listed = NULL;
+        part->diverging = false;
+        part->aborted = NULL;
+        part->aborted_count = 0;
+        read_clear(&part->read, part->offset);
+    }
 }
 
 static bool fetch_has_enough(const struct fetch *fetch)
 {
     uint32_t enough = fetch->bytes_min < fetch->bytes_max ? fetch->bytes_min : fetch->bytes_max;
-    return fetch->last_round || fetch->answer_now || fetch->partition_count == 0 ||
-           fetch->bytes >= enough;
+    bool waits_for_nothing = fetch->partition_count == 0 && fetch->watches == NULL;
+    return fetch->last_round || fetch->answer_now || waits_for_nothing || fetch->bytes >= enough;
 }
 
 static void fetch_expired(void *context, struct deadline *deadline)
@@ -300,25 +312,43 @@ static void fetch_park(struct fetch *fetch)
     DL_APPEND(broker->fetches, fetch);
     int64_t at_us = fetch->deadline.at_us;
     deadlines_add(&broker->deadlines, &fetch->deadline, at_us, fetch_expired);
+    if (fetch->watches != NULL) {
+        fetch->watches->parked = fetch;
+        return;
+    }
     for (uint32_t i = 0; i < fetch->partition_count; i++) {
         struct partition *partition = fetch->partitions[i].partition;
         if (partition != NULL) partition_list(&fetch->partitions[i], &partition->waiters);
     }
 }
 
-static void fetch_go_on(struct fetch *fetch)
+/* False: a cold read is under way and will go on from here. */
+static bool fetch_take_turns(struct fetch *fetch)
 {
     while (fetch->next_partition < fetch->partition_count) {
         struct fetch_partition *part = &fetch->partitions[fetch->next_partition++];
-        if (!partition_take_turn(fetch, part)) return;
+        if (!partition_take_turn(fetch, part)) return false;
     }
-    if (!fetch->last_round && loop_now_us(fetch->broker->loop) >= fetch->deadline.at_us) {
-        fetch->last_round = true;
-    }
-    if (fetch_has_enough(fetch)) {
-        fetch_finish(fetch);
-    } else {
-        fetch_park(fetch);
+    return true;
+}
+
+static void fetch_go_on(struct fetch *fetch)
+{
+    while (fetch_take_turns(fetch)) {
+        if (!fetch->last_round && loop_now_us(fetch->broker->loop) >= fetch->deadline.at_us) {
+            fetch->last_round = true;
+        }
+        if (fetch_has_enough(fetch)) {
+            fetch_finish(fetch);
+            return;
+        }
+        /* News of one that had its turn, while a cold read of another was under way. */
+        bool stale = fetch->watches != NULL && fetch->watches->news != NULL;
+        if (!stale) {
+            fetch_park(fetch);
+            return;
+        }
+        fetch_begin_round(fetch);
     }
 }
 
@@ -331,15 +361,7 @@ void broker_fetch(struct broker *broker, struct fetch *fetch)
     fetch->last_round = fetch->max_wait_us <= 0;
     fetch->deadline = (struct deadline){.at_us = loop_now_us(broker->loop) +
                                                  (fetch->max_wait_us > 0 ? fetch->max_wait_us : 0)};
-    for (uint32_t i = 0; i < fetch->partition_count; i++) {
-        struct fetch_partition *part = &fetch->partitions[i];
-        part->fetch = fetch;
-        part->listed = NULL;
-        part->diverging = false;
-        part->aborted = NULL;
-        part->aborted_count = 0;
-        read_clear(&part->read, part->offset);
-    }
+    fetch->ready_count = 0;
     broker->stats.fetch_requests++;
     fetch_begin_round(fetch);
     fetch_go_on(fetch);
@@ -374,6 +396,20 @@ static void fetch_new_round(struct fetch *fetch)
     fetch_go_on(fetch);
 }
 
+/* A set that finds too little has its watch with the partition again, behind the others: each is
+ * woken once. */
+static void wake_sets(struct partition *partition)
+{
+    struct fetch_watch **watches = partition_watches(partition), *watch;
+    uint32_t count;
+    DL_COUNT(*watches, watch, count);
+    for (uint32_t i = 0; i < count && *watches != NULL; i++) {
+        watch = *watches;
+        fetch_watch_renew(watch);
+        if (watch->set->parked != NULL) fetch_new_round(watch->set->parked);
+    }
+}
+
 /* Those that find too little wait again, behind the ones that were here before: each is looked at
  * once. */
 void fetch_wake(struct partition *partition)
@@ -382,6 +418,7 @@ void fetch_wake(struct partition *partition)
     while (partition->waiters != NULL && partition->waiters->fetch->deadline.order < order) {
         fetch_new_round(partition->waiters->fetch);
     }
+    wake_sets(partition);
 }
 
 static void fetch_forget_partition(struct fetch *fetch, const struct partition *partition)
@@ -399,8 +436,9 @@ void fetch_partition_gone(struct partition *partition)
     struct fetch *fetch;
     DL_FOREACH(partition->broker->fetches, fetch)
     {
-        if (fetch->reading) fetch_forget_partition(fetch, partition);
+        if (fetch->reading || fetch->watches != NULL) fetch_forget_partition(fetch, partition);
     }
+    wake_sets(partition);
     while (partition->waiters != NULL) {
         fetch = partition->waiters->fetch;
         fetch_forget_partition(fetch, partition);
@@ -440,4 +478,5 @@ void fetch_fail_all(struct broker *broker)
         fetch_lose_leadership(fetch);
         fetch = broker->fetches;
     }
+    fetch_watch_lose_all(broker);
 }

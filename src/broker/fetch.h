@@ -11,6 +11,7 @@
 
 #include "broker/aborted_index.h"
 #include "broker/deadline.h"
+#include "broker/fetch_watch.h"
 #include "log/partition_log.h"
 
 struct broker;
@@ -27,6 +28,7 @@ struct fetch_partition {
     uint32_t bytes_max;
     int32_t current_epoch;      /* -1: not checked */
     int32_t last_fetched_epoch; /* -1: not checked */
+    struct fetch_watch *watch;  /* the caller's: where it came from, if from a set */
     /* out */
     enum status status;
     int64_t high_watermark, last_stable_offset, log_start; /* -1 on error */
@@ -52,6 +54,11 @@ struct fetch {
     bool read_committed;
     fetch_fn done; /* exactly once; may be called before broker_fetch() returns */
     void *context;
+    /* Not NULL: waits on this set instead of on its partitions. At the start of each round `gather`
+     * settles the watches with news and appends to `partitions` those that it lacks; it may move
+     * the array. */
+    struct fetch_watch_set *watches;
+    void (*gather)(void *context, struct fetch *fetch);
     /* out */
     uint32_t bytes;
     bool leadership_lost; /* completed because this replica stopped serving */
@@ -59,6 +66,7 @@ struct fetch {
     struct broker *broker;
     bool parked, reading, last_round, cancelled;
     uint32_t next_partition; /* read up to here; one cold read at a time */
+    uint32_t ready_count;    /* partitions that were made ready for their first turn */
     bool answer_now;         /* an error or a divergence was met */
     struct deadline deadline;
     struct fetch *next, *prev;

@@ -27,6 +27,7 @@ struct partition *partition_new(struct topic *topic, int32_t index, struct parti
 void partition_free(struct partition *partition)
 {
     partition_change_orphan(partition);
+    ASSERT(partition->watches == NULL);
     internal_state_drop(partition->internal);
     producer_table_free(partition->producers);
     free(partition);
@@ -123,6 +124,11 @@ const struct producer_table *partition_producers(const struct partition *partiti
     return partition->producers;
 }
 
+struct fetch_watch **partition_watches(struct partition *partition)
+{
+    return &partition->watches;
+}
+
 uint32_t partition_find_aborted(const struct partition *partition, int64_t offset,
                                 int64_t end_offset, struct aborted_transaction *out,
                                 uint32_t capacity)
@@ -134,6 +140,7 @@ void partition_raise_log_start(struct partition *partition, int64_t log_start)
 {
     partition_log_raise_start(partition->log, log_start, partition->high_watermark);
     producer_table_prune(partition->producers, partition_log_start(partition));
+    fetch_watch_tell(partition);
 }
 
 int64_t partition_epoch_start(const struct partition *partition)
@@ -258,6 +265,7 @@ void partition_producers_lost(struct partition *partition, const struct log_dama
                               const struct error *error)
 {
     partition->producers_lost = true;
+    fetch_watch_tell(partition);
     log_error("producer_state_incomplete partition=%s reason=\"%s\"", partition_name(partition),
               error->text);
     partition_log_quarantine(partition->log, damage->from, damage->to);

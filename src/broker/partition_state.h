@@ -50,6 +50,7 @@ struct partition {
 
     /* fetch.c */
     struct fetch_partition *waiters; /* parked, in the order of parking */
+    struct fetch_watch *watches;     /* those that wait for news (fetch_watch.h) */
 };
 
 /* `producers` NULL: an empty table; taken. */

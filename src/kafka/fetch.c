@@ -1,137 +1,18 @@
 /* Fetch (1): records out of partitions, parked until there are enough (kafka-listener.md 5).
  *
- * Sessions are not kept: every answer says session 0, and clients then send full requests (5.4).
- * Records go out as pieces of the log's own memory.                                           */
+ * Here: requests that list all their partitions, without a session or to begin one. Those that go
+ * on with a session are in fetch_incremental.c. Records go out as pieces of the log's own memory.
+ */
+#include <string.h>
+
+#include "base/assert.h"
 #include "kafka/errors.h"
+#include "kafka/fetch_answer.h"
+#include "kafka/fetch_state.h"
 #include "kafka/handlers.h"
 #include "kafka/kafka_state.h"
-#include "kafka/view.h"
-#include "record/batch.h"
-
-#define VERSION_ZSTD           10
-#define VERSION_CURRENT_LEADER 12
-#define VERSION_TOPIC_IDS      13
-#define VERSION_ENDPOINTS      16
-
-#define SESSION_EPOCH_FULL_MAX 0 /* -1: no session; 0: wants one; above: goes on with one */
-#define READ_COMMITTED         1
 
 /* ---- the answer ---- */
-
-static struct kafka_records take_pieces(struct kafka_request *request, const struct log_read *read)
-{
-    struct kafka_records records = {.data = kafka_text("")};
-    if (read->piece_count == 0) return records;
-    struct kafka_piece *pieces =
-        arena_new_array(&request->arena, read->piece_count, sizeof(*pieces));
-    if (pieces == NULL) return records;
-    for (uint32_t i = 0; i < read->piece_count; i++) {
-        const struct log_piece *piece = &read->pieces[i];
-        pieces[i] = (struct kafka_piece){piece->shared, piece->at, piece->bytes};
-    }
-    records.pieces = pieces;
-    records.piece_count = read->piece_count;
-    return records;
-}
-
-static bool piece_holds_zstd(const struct log_piece *piece)
-{
-    const uint8_t *data = piece->shared->data + piece->at;
-    for (uint32_t at = 0; at < piece->bytes;) {
-        struct batch_header header;
-        if (batch_parse(data + at, piece->bytes - at, false, &header, NULL) != STATUS_OK) break;
-        if ((header.attributes & BATCH_CODEC_MASK) == CODEC_ZSTD) return true;
-        at += header.batch_bytes;
-    }
-    return false;
-}
-
-/* Clients from before zstd would take it for garbage: an error tells them (3.4). */
-static bool too_new_for(const struct kafka_request *request, const struct log_read *read)
-{
-    if (request->header.api_version >= VERSION_ZSTD) return false;
-    for (uint32_t i = 0; i < read->piece_count; i++) {
-        if (piece_holds_zstd(&read->pieces[i])) return true;
-    }
-    return false;
-}
-
-static void name_current_leader(struct kafka_request *request,
-                                struct kafka_fetch_response_partition *out)
-{
-    const struct group_view *view = kafka_view(request);
-    int32_t leader = kafka_leader_id(request);
-    if (leader < 0 || request->header.api_version < VERSION_CURRENT_LEADER) return;
-    if (out->error_code == KAFKA_NOT_LEADER_OR_FOLLOWER && leader == view->self_id) return;
-    out->current_leader.leader_id = leader;
-    out->current_leader.leader_epoch = view->epoch;
-}
-
-static void fail_partition(struct kafka_request *request, int16_t error,
-                           struct kafka_fetch_response_partition *out)
-{
-    out->error_code = error;
-    out->high_watermark = -1;
-    out->last_stable_offset = -1;
-    out->log_start_offset = -1;
-    if (error == KAFKA_NOT_LEADER_OR_FOLLOWER || error == KAFKA_FENCED_LEADER_EPOCH) {
-        name_current_leader(request, out);
-    }
-}
-
-/* What a read_committed client skips on its own: for others the list is null (5.3). */
-static void list_aborted(struct kafka_request *request, const struct fetch_partition *in,
-                         struct kafka_fetch_response_partition *out)
-{
-    int32_t count = (int32_t)in->aborted_count;
-    if (count == 0) return;
-    struct kafka_fetch_response_aborted_transaction *items =
-        kafka_fetch_response_aborted_transaction_new(&request->arena, count);
-    if (items == NULL) return;
-    for (int32_t i = 0; i < count; i++) {
-        items[i].producer_id = in->aborted[i].producer_id;
-        items[i].first_offset = in->aborted[i].first_offset;
-    }
-    out->aborted_transactions.items = items;
-    out->aborted_transactions.count = count;
-}
-
-static void answer_partition(struct kafka_request *request, const struct fetch_partition *in,
-                             struct kafka_fetch_response_partition *out)
-{
-    if (in->status != STATUS_OK) {
-        fail_partition(request, kafka_request_error(request, in->status), out);
-        return;
-    }
-    if (too_new_for(request, &in->read)) {
-        fail_partition(request, KAFKA_UNSUPPORTED_COMPRESSION_TYPE, out);
-        return;
-    }
-    out->high_watermark = in->high_watermark;
-    out->last_stable_offset = in->last_stable_offset;
-    out->log_start_offset = in->log_start;
-    if (in->diverging) {
-        out->diverging_epoch.epoch = in->diverging_epoch;
-        out->diverging_epoch.end_offset = in->diverging_end_offset;
-    } else {
-        list_aborted(request, in, out);
-        out->records = take_pieces(request, &in->read);
-    }
-}
-
-static void list_leader_endpoint(struct kafka_request *request)
-{
-    struct kafka_fetch_response *answer = KAFKA_ANSWER(request, fetch);
-    const struct group_member *leader = kafka_leader_elsewhere(request);
-    if (leader == NULL || request->header.api_version < VERSION_ENDPOINTS) return;
-    struct kafka_fetch_response_node *node = kafka_fetch_response_node_new(&request->arena, 1);
-    if (node == NULL) return;
-    struct kafka_node at = kafka_node_of(request, leader);
-    *node = (struct kafka_fetch_response_node){
-        .node_id = at.id, .host = at.host, .port = at.port, .rack = KAFKA_NULL};
-    answer->node_endpoints.items = node;
-    answer->node_endpoints.count = 1;
-}
 
 static void answer_topics(struct kafka_request *request, const struct fetch *fetch)
 {
@@ -143,54 +24,130 @@ static void answer_topics(struct kafka_request *request, const struct fetch *fet
         struct kafka_fetch_response_topic *topic = &answer->responses.items[i];
         for (int32_t k = 0; k < topic->partitions.count; k++, in++) {
             struct kafka_fetch_response_partition *out = &topic->partitions.items[k];
-            answer_partition(request, in, out);
+            fetch_answer_partition(request, in, out);
             elsewhere |= out->error_code == KAFKA_NOT_LEADER_OR_FOLLOWER;
         }
     }
-    if (elsewhere) list_leader_endpoint(request);
+    if (elsewhere) fetch_answer_leader_endpoint(request);
+}
+
+static struct slice key_of(const struct kafka_request *request,
+                           const struct kafka_fetch_request_topic *topic)
+{
+    bool by_id = request->header.api_version >= FETCH_VERSION_TOPIC_IDS;
+    return by_id ? (struct slice){topic->topic_id.bytes, UUID_BYTES} : topic->topic;
+}
+
+/* Keeps what was asked and told. False: there is no room for it. */
+static bool fill_session(struct kafka_request *request, struct fetch_session *session)
+{
+    const struct kafka_fetch_request *message = KAFKA_MESSAGE(request, fetch);
+    const struct kafka_fetch_response *answer = KAFKA_ANSWER(request, fetch);
+    for (int32_t i = 0; i < message->topics.count; i++) {
+        const struct kafka_fetch_request_topic *topic = &message->topics.items[i];
+        for (int32_t k = 0; k < topic->partitions.count; k++) {
+            const struct kafka_fetch_response_partition *told =
+                &answer->responses.items[i].partitions.items[k];
+            struct fetch_session_asked asked = fetch_asked(&topic->partitions.items[k]);
+            struct fetch_session_partition *partition = fetch_session_put(
+                session, key_of(request, topic), topic->partitions.items[k].partition, &asked);
+            if (partition == NULL) return false;
+            partition->told_high_watermark = told->high_watermark;
+            partition->told_log_start = told->log_start_offset;
+        }
+    }
+    return true;
+}
+
+/* Without room for a session the answer says 0, and the client goes on asking in full. */
+static void begin_session(struct kafka_request *request, uint32_t partition_count)
+{
+    const struct kafka_fetch_request *message = KAFKA_MESSAGE(request, fetch);
+    struct kafka *kafka = request->kafka;
+    bool by_id = request->header.api_version >= FETCH_VERSION_TOPIC_IDS;
+    if (message->session_epoch != FETCH_SESSION_EPOCH_FIRST || partition_count == 0) return;
+    if (!kafka_request_wanted(request)) return;
+    if (broker_check_serving(kafka->broker) != STATUS_OK) return;
+    struct fetch_session *session =
+        fetch_session_new(&kafka->fetch_sessions, loop_now_us(kafka->loop), by_id, partition_count);
+    if (session == NULL) return;
+    session->read_committed = message->isolation_level == FETCH_READ_COMMITTED;
+    if (fill_session(request, session)) {
+        KAFKA_ANSWER(request, fetch)->session_id = session->id;
+    } else {
+        fetch_session_drop(session);
+    }
 }
 
 static void fetch_done(void *context, struct fetch *fetch)
 {
     struct kafka_request *request = context;
-    if (!fetch->cancelled) answer_topics(request, fetch);
+    if (!fetch->cancelled) {
+        answer_topics(request, fetch);
+        if (!fetch->leadership_lost) begin_session(request, fetch->partition_count);
+    }
     kafka_finish(request);
 }
 
 static void release_pieces(struct kafka_request *request)
 {
-    fetch_release(request->state);
+    struct fetch_state *state = request->state;
+    fetch_release(&state->fetch);
 }
 
 /* ---- the question ---- */
 
-static const struct topic *find_topic(const struct kafka_request *request,
-                                      const struct kafka_fetch_request_topic *in)
+static uint32_t not_negative(int32_t value)
 {
-    struct broker *broker = kafka_request_broker(request);
-    if (request->header.api_version >= VERSION_TOPIC_IDS) {
-        return catalog_find_uid(broker, &in->topic_id);
-    }
-    return catalog_find(broker, (const char *)in->topic.data, in->topic.bytes);
+    return value > 0 ? (uint32_t)value : 0;
 }
 
-static void ask_partition(const struct kafka_request *request, const struct topic *topic,
-                          const struct kafka_fetch_request_partition *in,
-                          struct fetch_partition *out)
+struct fetch_state *fetch_state_new(struct kafka_request *request)
 {
-    out->offset = in->fetch_offset;
-    out->bytes_max = in->partition_max_bytes > 0 ? (uint32_t)in->partition_max_bytes : 0;
-    out->current_epoch = in->current_leader_epoch;
-    out->last_fetched_epoch = in->last_fetched_epoch;
-    if (topic == NULL) {
-        bool by_id = request->header.api_version >= VERSION_TOPIC_IDS;
-        out->status = by_id ? STATUS_UNKNOWN_TOPIC_ID : STATUS_UNKNOWN_TOPIC;
-        return;
-    }
-    out->status = STATUS_UNKNOWN_TOPIC;
-    if (in->partition < 0) return;
-    out->partition = topic_partition(topic, (uint32_t)in->partition);
-    if (out->partition != NULL) out->status = STATUS_OK;
+    const struct kafka_fetch_request *message = KAFKA_MESSAGE(request, fetch);
+    struct fetch_state *state = arena_new(&request->arena, sizeof(*state));
+    if (state == NULL) return NULL;
+    struct fetch *fetch = &state->fetch;
+    fetch->max_wait_us = (int64_t)not_negative(message->max_wait_ms) * 1000;
+    fetch->bytes_min = not_negative(message->min_bytes);
+    fetch->bytes_max = not_negative(message->max_bytes);
+    fetch->read_committed = message->isolation_level == FETCH_READ_COMMITTED;
+    fetch->context = request;
+    request->state = state;
+    request->release = release_pieces;
+    return state;
+}
+
+const struct topic *fetch_find_topic(const struct kafka_request *request, struct slice key,
+                                     bool by_id)
+{
+    struct broker *broker = kafka_request_broker(request);
+    if (!by_id) return catalog_find(broker, (const char *)key.data, key.bytes);
+    struct uuid id;
+    ASSERT(key.bytes == sizeof(id.bytes));
+    memcpy(id.bytes, key.data, sizeof(id.bytes));
+    return catalog_find_uid(broker, &id);
+}
+
+struct fetch_session_asked fetch_asked(const struct kafka_fetch_request_partition *in)
+{
+    return (struct fetch_session_asked){.offset = in->fetch_offset,
+                                        .bytes_max = not_negative(in->partition_max_bytes),
+                                        .current_epoch = in->current_leader_epoch,
+                                        .last_fetched_epoch = in->last_fetched_epoch};
+}
+
+void fetch_ask(const struct topic *topic, bool by_id, int32_t index,
+               const struct fetch_session_asked *asked, struct fetch_partition *out)
+{
+    out->offset = asked->offset;
+    out->bytes_max = asked->bytes_max;
+    out->current_epoch = asked->current_epoch;
+    out->last_fetched_epoch = asked->last_fetched_epoch;
+    out->partition = kafka_find_partition(topic, index);
+    out->status = STATUS_OK;
+    if (out->partition != NULL) return;
+    out->status = topic == NULL && by_id ? STATUS_UNKNOWN_TOPIC_ID : STATUS_UNKNOWN_TOPIC;
 }
 
 static int32_t count_partitions(const struct kafka_fetch_request *message)
@@ -221,7 +178,7 @@ static void lay_out_answer(struct kafka_request *request)
             struct kafka_fetch_response_partition *partition = &out->partitions.items[k];
             partition->partition_index = in->partitions.items[k].partition;
             /* Null without isolation; with it, empty where nothing was aborted. */
-            if (message->isolation_level == READ_COMMITTED) {
+            if (message->isolation_level == FETCH_READ_COMMITTED) {
                 partition->aborted_transactions.count = 0;
             }
         }
@@ -229,22 +186,12 @@ static void lay_out_answer(struct kafka_request *request)
     answer->responses.count = count;
 }
 
-static uint32_t not_negative(int32_t value)
-{
-    return value > 0 ? (uint32_t)value : 0;
-}
-
-void fetch_handle(struct kafka_request *request)
+static void handle_full(struct kafka_request *request)
 {
     const struct kafka_fetch_request *message = KAFKA_MESSAGE(request, fetch);
-    if (message->session_epoch > SESSION_EPOCH_FULL_MAX) {
-        /* Goes on with a session, perhaps of the leader before us: the client begins anew. */
-        KAFKA_ANSWER(request, fetch)->error_code = KAFKA_FETCH_SESSION_ID_NOT_FOUND;
-        kafka_finish(request);
-        return;
-    }
+    bool by_id = request->header.api_version >= FETCH_VERSION_TOPIC_IDS;
     int32_t count = count_partitions(message);
-    struct fetch *fetch = arena_new(&request->arena, sizeof(*fetch));
+    struct fetch_state *state = fetch_state_new(request);
     struct fetch_partition *partitions =
         arena_new_array(&request->arena, (size_t)count, sizeof(*partitions));
     lay_out_answer(request);
@@ -252,32 +199,45 @@ void fetch_handle(struct kafka_request *request)
         kafka_finish(request);
         return;
     }
-    fetch->partitions = partitions;
-    fetch->partition_count = (uint32_t)count;
-    fetch->max_wait_us = (int64_t)not_negative(message->max_wait_ms) * 1000;
-    fetch->bytes_min = not_negative(message->min_bytes);
-    fetch->bytes_max = not_negative(message->max_bytes);
-    fetch->read_committed = message->isolation_level == READ_COMMITTED;
-    fetch->done = fetch_done;
-    fetch->context = request;
+    state->fetch.partitions = partitions;
+    state->fetch.partition_count = (uint32_t)count;
+    state->fetch.done = fetch_done;
     for (int32_t i = 0; i < message->topics.count; i++) {
         const struct kafka_fetch_request_topic *in = &message->topics.items[i];
-        const struct topic *topic = find_topic(request, in);
+        const struct topic *topic = fetch_find_topic(request, key_of(request, in), by_id);
         for (int32_t k = 0; k < in->partitions.count; k++) {
-            ask_partition(request, topic, &in->partitions.items[k], partitions++);
+            struct fetch_session_asked asked = fetch_asked(&in->partitions.items[k]);
+            fetch_ask(topic, by_id, in->partitions.items[k].partition, &asked, partitions++);
         }
     }
-    request->state = fetch;
-    request->release = release_pieces;
-    broker_fetch(kafka_request_broker(request), fetch);
+    broker_fetch(kafka_request_broker(request), &state->fetch);
+}
+
+void fetch_handle(struct kafka_request *request)
+{
+    const struct kafka_fetch_request *message = KAFKA_MESSAGE(request, fetch);
+    bool full = message->session_epoch == FETCH_SESSION_EPOCH_NONE ||
+                message->session_epoch == FETCH_SESSION_EPOCH_FIRST;
+    if (!full) {
+        fetch_go_on_with_session(request);
+        return;
+    }
+    struct fetch_session *old =
+        fetch_session_find(&request->kafka->fetch_sessions, message->session_id);
+    if (old != NULL) fetch_session_drop(old);
+    handle_full(request);
 }
 
 void fetch_give_way(struct kafka_request *request)
 {
-    broker_fetch_finish_now(kafka_request_broker(request), request->state);
+    struct fetch_state *state = request->state;
+    broker_fetch_finish_now(kafka_request_broker(request), &state->fetch);
 }
 
 bool fetch_cancel(struct kafka_request *request)
 {
-    return broker_fetch_cancel(kafka_request_broker(request), request->state);
+    struct fetch_state *state = request->state;
+    bool gone = broker_fetch_cancel(kafka_request_broker(request), &state->fetch);
+    fetch_leave_session(state);
+    return gone;
 }

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "kafka/fetch_state.h"
 #include "kafka/kafka_state.h"
 
 void kafka_settings_default(struct kafka_settings *settings)
@@ -61,6 +62,12 @@ struct kafka *kafka_new(struct broker *broker, const struct kafka_settings *sett
     }
     random_seed_from_system(&kafka->random);
     kafka->hash_seed = random_u64(&kafka->random);
+    struct fetch_sessions_options sessions;
+    fetch_sessions_options_default(&sessions);
+    sessions.seed = random_u64(&kafka->random);
+    sessions.broker = broker;
+    sessions.dropped = fetch_session_was_dropped;
+    fetch_sessions_init(&kafka->fetch_sessions, &sessions);
     kafka->soon = timer_new(kafka->loop, run_soon, kafka);
     return kafka;
 }
@@ -80,6 +87,7 @@ void kafka_free(struct kafka *kafka)
         kafka_forget_runnable(request);
         kafka_request_free(request);
     }
+    fetch_sessions_deinit(&kafka->fetch_sessions);
     timer_free(kafka->soon);
     free(kafka->data_dir);
     free(kafka->advertised_host);
@@ -134,4 +142,7 @@ bool kafka_request_count(const struct kafka *kafka, size_t index, int16_t *api_k
 void kafka_stats(const struct kafka *kafka, struct kafka_stats *out)
 {
     *out = kafka->stats;
+    out->fetch_sessions = kafka->fetch_sessions.count;
+    out->fetch_session_partitions = kafka->fetch_sessions.partition_count;
+    out->fetch_sessions_evicted = kafka->fetch_sessions.evicted;
 }

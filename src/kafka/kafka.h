@@ -45,9 +45,11 @@ bool kafka_request_count(const struct kafka *kafka, size_t index, int16_t *api_k
                          const char **name, uint64_t *count);
 struct kafka_stats {
     uint64_t requests;
-    uint64_t closed_malformed; /* connections closed for what they sent */
-    uint64_t forwarded;        /* to the leader */
-    uint64_t in_flight;        /* now, orphans included */
+    uint64_t closed_malformed;                         /* connections closed for what they sent */
+    uint64_t forwarded;                                /* to the leader */
+    uint64_t in_flight;                                /* now, orphans included */
+    uint64_t fetch_sessions, fetch_session_partitions; /* now */
+    uint64_t fetch_sessions_evicted;                   /* for others */
 };
 void kafka_stats(const struct kafka *kafka, struct kafka_stats *out);
 

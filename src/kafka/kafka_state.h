@@ -7,6 +7,7 @@
 #include "io/loop.h"
 #include "kafka/api.h"
 #include "kafka/connection.h"
+#include "kafka/fetch_session.h"
 #include "kafka/kafka.h"
 #include "kafka/refused.h"
 #include "kafka/request.h"
@@ -24,6 +25,7 @@ struct kafka {
     struct timer *soon; /* runs both lists in the next turn of the loop */
     struct random random;
     uint64_t hash_seed; /* of seen.h's tables */
+    struct fetch_sessions fetch_sessions;
     struct log_limiter close_limiter;
     struct kafka_stats stats;
     uint64_t request_counts[KAFKA_API_COUNT_MAX];

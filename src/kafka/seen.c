@@ -19,7 +19,7 @@ void seen_init(struct seen *seen, struct arena *arena, size_t count, uint64_t se
     seen->entries = arena_new_array(arena, size, sizeof(*seen->entries));
 }
 
-static uint64_t hash_key(uint64_t seed, struct slice key, int64_t number)
+uint64_t seen_hash(uint64_t seed, struct slice key, int64_t number)
 {
     uint64_t hash = seed ^ (uint64_t)number * 0x9e3779b97f4a7c15u;
     for (size_t i = 0; i < key.bytes; i++) {
@@ -38,7 +38,7 @@ static bool same(const struct seen_entry *entry, struct slice key, int64_t numbe
 /* The entry of this key, or the free one where it belongs. */
 static struct seen_entry *find_place(const struct seen *seen, struct slice key, int64_t number)
 {
-    size_t at = hash_key(seen->seed, key, number) >> 20 & seen->mask;
+    size_t at = seen_hash(seen->seed, key, number) >> 20 & seen->mask;
     for (size_t probes = 0; probes <= seen->mask; probes++, at = (at + 1) & seen->mask) {
         struct seen_entry *entry = &seen->entries[at];
         if (entry->key.data == NULL || same(entry, key, number)) return entry;

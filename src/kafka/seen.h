@@ -28,4 +28,7 @@ bool seen_before(struct seen *seen, struct slice key, int64_t number);
 /* Is it there? Nothing changes. */
 bool seen_contains(const struct seen *seen, struct slice key, int64_t number);
 
+/* What the table goes by: no client can choose keys of one value. */
+uint64_t seen_hash(uint64_t seed, struct slice key, int64_t number);
+
 #endif

@@ -170,6 +170,7 @@ static void put_broker(struct buffer *out, const struct server *server)
         {"moonmq_fetch_requests_total", "consumer fetches", stats.fetch_requests},
         {"moonmq_fetch_bytes_total", "bytes given to consumers", stats.fetch_bytes},
         {"moonmq_fetch_parked_total", "consumer fetches that waited", stats.fetch_parked},
+        {"moonmq_fetch_partitions_total", "partitions looked at for fetches", stats.fetch_looks},
         {"moonmq_admin_changes_total", "topic changes made", stats.admin_changes},
         {"moonmq_under_min_isr_rejections_total", "produces refused for too few replicas in sync",
          stats.under_min_isr_rejections},
@@ -236,6 +237,12 @@ static void put_connections(struct buffer *out, const struct server *server)
         (double)kafka.requests);
     one(out, "moonmq_kafka_requests_forwarded_total", "counter", "handed to the leader",
         (double)kafka.forwarded);
+    one(out, "moonmq_kafka_fetch_sessions", "gauge", "consumers that are told only what changed",
+        (double)kafka.fetch_sessions);
+    one(out, "moonmq_kafka_fetch_session_partitions", "gauge", "partitions in them",
+        (double)kafka.fetch_session_partitions);
+    one(out, "moonmq_kafka_fetch_sessions_evicted_total", "counter", "ended for others",
+        (double)kafka.fetch_sessions_evicted);
     family(out, "moonmq_connections_closed_total", "counter", "native connections by reason");
     for (int i = 0; i < NATIVE_CLOSE_REASON_COUNT; i++) {
         buffer_printf(out, "moonmq_connections_closed_total{reason=\"%s\"} %llu\n",

@@ -1,4 +1,5 @@
 #include "base/mutant.h"
+#include "base/random.h"
 #include "lib/broker_rig.h"
 
 static int setup(void **state)
@@ -488,6 +489,183 @@ static void aborted_transactions_are_known_after_a_restart(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
+/* ---- sets of watches ---- */
+
+#define WATCHED 20
+
+struct watcher {
+    struct fetch fetch;
+    struct fetch_partition parts[WATCHED];
+    struct fetch_watch_set set;
+    struct fetch_watch watches[WATCHED];
+    struct rig *rig;
+    int64_t offsets[WATCHED];
+    bool waiting, in_fetch[WATCHED];
+    uint32_t answers, lost;
+};
+
+static void watcher_lost(void *context)
+{
+    struct watcher *watcher = context;
+    watcher->lost++;
+    for (int i = 0; i < WATCHED; i++)
+        fetch_watch_remove(&watcher->watches[i]);
+}
+
+static void watcher_gather(void *context, struct fetch *fetch)
+{
+    struct watcher *watcher = context;
+    while (watcher->set.news != NULL) {
+        uint32_t i = (uint32_t)(watcher->set.news - watcher->watches);
+        struct topic *topic = catalog_find(watcher->rig->broker, "many", 4);
+        struct partition *partition = topic != NULL ? topic_partition(topic, i) : NULL;
+        fetch_watch_settle(&watcher->watches[i], partition);
+        if (watcher->in_fetch[i]) continue;
+        watcher->in_fetch[i] = true;
+        fetch->partitions[fetch->partition_count++] =
+            (struct fetch_partition){.partition = partition,
+                                     .offset = watcher->offsets[i],
+                                     .bytes_max = 1 << 20,
+                                     .current_epoch = -1,
+                                     .last_fetched_epoch = -1,
+                                     .watch = &watcher->watches[i]};
+    }
+}
+
+static void watcher_done(void *context, struct fetch *fetch)
+{
+    struct watcher *watcher = context;
+    watcher->waiting = false;
+    watcher->answers++;
+    for (uint32_t i = 0; i < fetch->partition_count; i++) {
+        struct fetch_partition *part = &fetch->partitions[i];
+        size_t at = (size_t)(part->watch - watcher->watches);
+        watcher->in_fetch[at] = false;
+        if (part->status != STATUS_OK || part->offset < part->high_watermark) {
+            fetch_watch_renew(part->watch);
+        }
+        if (part->status == STATUS_OK && part->read.bytes > 0) {
+            assert_int_equal(part->offset, watcher->offsets[at]);
+            watcher->offsets[at] = part->read.next_offset;
+        }
+    }
+    fetch_release(fetch);
+}
+
+static void watch(struct watcher *watcher, struct rig *rig)
+{
+    *watcher = (struct watcher){.rig = rig};
+    fetch_watch_set_init(&watcher->set, rig->broker, watcher_lost, watcher);
+    for (int i = 0; i < WATCHED; i++)
+        fetch_watch_add(&watcher->watches[i], &watcher->set);
+}
+
+static void ask_for_news(struct watcher *watcher, int64_t max_wait_us, uint32_t bytes_min)
+{
+    watcher->fetch = (struct fetch){.partitions = watcher->parts,
+                                    .max_wait_us = max_wait_us,
+                                    .bytes_min = bytes_min,
+                                    .bytes_max = 1 << 20,
+                                    .done = watcher_done,
+                                    .context = watcher,
+                                    .watches = &watcher->set,
+                                    .gather = watcher_gather};
+    watcher->waiting = true;
+    broker_fetch(watcher->rig->broker, &watcher->fetch);
+}
+
+static uint64_t looks(struct rig *rig)
+{
+    struct broker_stats stats;
+    broker_stats(rig->broker, &stats);
+    return stats.fetch_looks;
+}
+
+static void only_partitions_with_news_are_looked_at(void **state)
+{
+    struct rig *rig = *state;
+    static struct watcher watcher;
+    rig_create(rig, "many", WATCHED);
+    watch(&watcher, rig);
+    ask_for_news(&watcher, 0, 1);
+    assert_int_equal(looks(rig), WATCHED); /* nothing is known at first */
+    ask_for_news(&watcher, 1000000, 1);
+    assert_true(watcher.waiting);
+    assert_int_equal(looks(rig), WATCHED);
+    rig_write(rig, "many", 7, "v", 1);
+    stepped_loop_settle(&rig->fake);
+    assert_false(watcher.waiting);
+    assert_int_equal(watcher.offsets[7], 1);
+    assert_int_equal(looks(rig), WATCHED + 1);
+    rig_write(rig, "many", 8, "v", 1); /* between two requests */
+    ask_for_news(&watcher, 1000000, 1);
+    assert_false(watcher.waiting);
+    assert_int_equal(looks(rig), WATCHED + 3); /* and 7 again: whether there was more */
+    watcher_lost(&watcher);
+    fetch_watch_set_deinit(&watcher.set);
+}
+
+static void reader_with_a_set_misses_nothing_whatever_happens_when(void **state)
+{
+    struct rig *rig = *state;
+    static struct watcher watcher;
+    struct random random;
+    int64_t written[WATCHED] = {0};
+    rig_create(rig, "many", WATCHED);
+    watch(&watcher, rig);
+    random_seed(&random, 5);
+    for (int step = 0; step < 600; step++) {
+        uint32_t i = (uint32_t)random_below(&random, WATCHED);
+        switch (random_below(&random, 4)) {
+        case 0:
+        case 1:
+            rig_write(rig, "many", i, "v", 1);
+            written[i]++;
+            break;
+        case 2: stepped_loop_advance(&rig->fake, (int64_t)random_below(&random, 300000)); break;
+        default:
+            if (watcher.waiting) {
+                if (random_below(&random, 4) == 0) {
+                    broker_fetch_finish_now(rig->broker, &watcher.fetch);
+                }
+            } else {
+                uint32_t bytes_min = random_below(&random, 2) == 0 ? 1 : 500;
+                ask_for_news(&watcher, (int64_t)random_below(&random, 400000), bytes_min);
+            }
+            break;
+        }
+    }
+    stepped_loop_advance(&rig->fake, 1000000);
+    assert_false(watcher.waiting);
+    ask_for_news(&watcher, 0, 1);
+    stepped_loop_settle(&rig->fake);
+    for (uint32_t i = 0; i < WATCHED; i++)
+        assert_int_equal(watcher.offsets[i], written[i]);
+    assert_true(watcher.answers > 50);
+    broker_demoted(rig->broker);
+    assert_int_equal(watcher.lost, 1);
+}
+
+static void deleted_topic_ends_the_wait_of_a_set(void **state)
+{
+    struct rig *rig = *state;
+    static struct watcher watcher;
+    struct rig_answer answer = {0};
+    rig_create(rig, "many", WATCHED);
+    watch(&watcher, rig);
+    ask_for_news(&watcher, 0, 1);
+    ask_for_news(&watcher, 1000000, 1);
+    assert_true(watcher.waiting);
+    broker_delete_topic(
+        rig->broker,
+        &(struct admin_request){.topic = "many", .done = rig_admin_done, .context = &answer});
+    stepped_loop_settle(&rig->fake);
+    assert_false(watcher.waiting);
+    assert_int_equal(watcher.fetch.partitions[0].status, STATUS_UNKNOWN_TOPIC);
+    watcher_lost(&watcher);
+    fetch_watch_set_deinit(&watcher.set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -514,6 +692,9 @@ int main(void)
         TEST(aborted_transactions_of_what_was_read_are_told),
         TEST(a_marker_wakes_who_waits_with_the_list_of_that_moment),
         TEST(aborted_transactions_are_known_after_a_restart),
+        TEST(only_partitions_with_news_are_looked_at),
+        TEST(reader_with_a_set_misses_nothing_whatever_happens_when),
+        TEST(deleted_topic_ends_the_wait_of_a_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,6 +57,7 @@ struct fake_loop {
 struct partition {
     struct topic *topic;
     int32_t index;
+    struct fetch_watch *watches;
 };
 struct topic {
     const char *name;
@@ -102,6 +103,7 @@ struct broker {
     struct fetch *fetch;
     bool fetch_at_once, fetch_cancelled;
     void (*fill_fetch)(struct fetch *fetch);
+    struct fetch_watch_set *watch_sets;
     struct offset_lookup *lookups[FAKE_MAX];
     uint32_t lookup_count;
     bool lookup_later;
@@ -400,7 +402,7 @@ static struct topic *fake_add_topic(const char *name, uint32_t partitions)
     topic_config_init(&topic->config);
     topic_config_settings(&topic->config, &topic->settings);
     for (uint32_t i = 0; i < partitions; i++) {
-        topic->partitions[i] = (struct partition){topic, (int32_t)i};
+        topic->partitions[i] = (struct partition){.topic = topic, .index = (int32_t)i};
     }
     return topic;
 }
@@ -514,11 +516,22 @@ void broker_list_transactions(struct broker *broker, transaction_each_fn each, v
 
 /* ---- fetch.h ---- */
 
+struct fetch_watch **partition_watches(struct partition *partition)
+{
+    return &partition->watches;
+}
+
+struct fetch_watch_set **broker_watch_sets(struct broker *broker)
+{
+    return &broker->watch_sets;
+}
+
 static void fake_finish_fetch(void)
 {
     struct fetch *fetch = fake.fetch;
     assert_non_null(fetch);
     fake.fetch = NULL;
+    if (fetch->watches != NULL) fetch->gather(fetch->context, fetch);
     if (fake.fill_fetch != NULL) fake.fill_fetch(fetch);
     fetch->done(fetch->context, fetch);
 }

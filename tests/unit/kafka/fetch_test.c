@@ -1,4 +1,5 @@
 /* Fetch and the offsets around it: records by reference, errors, epochs, versions. */
+#include "kafka/kafka_state.h"
 #include "unit/kafka/fake_broker.h"
 #include "unit/kafka/sample_requests.h"
 
@@ -20,8 +21,24 @@ static const partition_answer *ask(struct client *client, int16_t version,
 static struct shared_bytes *fake_block;
 static enum status fake_fetch_status;
 
+static uint32_t fake_looked_at;
+static int32_t fake_first_index, fake_last_index;
+static int64_t fake_last_offset;
+
+static void note_looks(const struct fetch *fetch)
+{
+    fake_looked_at = fetch->partition_count;
+    if (fetch->partition_count == 0) return;
+    const struct fetch_partition *last = &fetch->partitions[fetch->partition_count - 1];
+    fake_first_index =
+        fetch->partitions[0].partition != NULL ? fetch->partitions[0].partition->index : -1;
+    fake_last_index = last->partition != NULL ? last->partition->index : -1;
+    fake_last_offset = last->offset;
+}
+
 static void fill_empty(struct fetch *fetch)
 {
+    note_looks(fetch);
     for (uint32_t i = 0; i < fetch->partition_count; i++) {
         struct fetch_partition *partition = &fetch->partitions[i];
         if (partition->partition != NULL) partition->status = fake_fetch_status;
@@ -244,24 +261,262 @@ static void zstd_is_kept_from_clients_that_cannot_read_it(void **state)
     assert_int_equal(ask(client, 10, fetch_from(client, 0))->error_code, 0);
 }
 
-static void sessions_are_never_kept(void **state)
+/* ---- sessions ---- */
+
+typedef struct kafka_fetch_request fetch_request;
+typedef struct kafka_fetch_response fetch_answer;
+
+/* Asks for all partitions of orders up to `count`, in a session to be. */
+static fetch_request *fetch_first(struct client *client, int32_t count)
+{
+    fetch_request *request = fetch_from(client, 0);
+    request->session_epoch = 0;
+    request->topics.items[0].topic_id = fake.topics[0].uid;
+    request->topics.items[0].partitions.items =
+        kafka_fetch_request_partition_new(&client->arena, count);
+    request->topics.items[0].partitions.count = count;
+    for (int32_t i = 0; i < count; i++) {
+        request->topics.items[0].partitions.items[i].partition = i;
+        request->topics.items[0].partitions.items[i].fetch_offset = 50;
+        request->topics.items[0].partitions.items[i].partition_max_bytes = 1 << 20;
+    }
+    return request;
+}
+
+/* Goes on without a change. */
+static fetch_request *fetch_next(struct client *client, int32_t id, int32_t epoch)
+{
+    fetch_request *request = fetch_from(client, 0);
+    request->session_id = id;
+    request->session_epoch = epoch;
+    request->topics.items[0].topic_id = fake.topics[0].uid;
+    request->topics.count = 0;
+    return request;
+}
+
+static int32_t begin_session(struct client *client, int16_t version, int32_t partitions)
+{
+    const fetch_answer *answer =
+        client_ask(client, KAFKA_FETCH, version, fetch_first(client, partitions));
+    assert_int_equal(answer->error_code, 0);
+    assert_int_equal(answer->responses.items[0].partitions.count, partitions);
+    assert_true(answer->session_id > 0);
+    return answer->session_id;
+}
+
+static const fetch_answer *go_on(struct client *client, int16_t version, int32_t id, int32_t epoch)
+{
+    return client_ask(client, KAFKA_FETCH, version, fetch_next(client, id, epoch));
+}
+
+static void session_is_told_nothing_of_what_is_as_before(void **state)
 {
     struct client *client = *state;
-    struct kafka_fetch_request *request = fetch_from(client, 0);
-    request->session_epoch = 0;
-    const struct kafka_fetch_response *answer = client_ask(client, KAFKA_FETCH, 7, request);
+    int32_t id = begin_session(client, 12, 3);
+    for (int32_t epoch = 1; epoch < 4; epoch++) {
+        const fetch_answer *answer = go_on(client, 12, id, epoch);
+        assert_int_equal(answer->error_code, 0);
+        assert_int_equal(answer->session_id, id);
+        assert_int_equal(answer->responses.count, 0);
+    }
+}
+
+static int64_t fake_mark;
+
+static void fill_mark(struct fetch *fetch)
+{
+    fill_empty(fetch);
+    for (uint32_t i = 0; i < fetch->partition_count; i++)
+        fetch->partitions[i].high_watermark = fetch->partitions[i].last_stable_offset = fake_mark;
+}
+
+static void only_partitions_with_news_are_looked_at_and_told(void **state)
+{
+    struct client *client = *state;
+    int32_t id = begin_session(client, 12, 3);
+    assert_int_equal(go_on(client, 12, id, 1)->responses.count, 0);
+    fetch_watch_tell(&fake.topics[0].partitions[2]);
+    fake.fill_fetch = fill_mark;
+    fake_mark = 49; /* below the reader: nothing to read, and yet something to tell */
+    const partition_answer *told = only_partition(go_on(client, 12, id, 2));
+    assert_int_equal(fake_looked_at, 1);
+    assert_int_equal(told->partition_index, 2);
+    assert_int_equal(told->high_watermark, 49);
+    assert_int_equal(go_on(client, 12, id, 3)->responses.count, 0);
+}
+
+static void what_was_not_read_yet_is_looked_at_again(void **state)
+{
+    struct client *client = *state;
+    int32_t id = begin_session(client, 12, 2);
+    fake.fill_fetch = fill_mark;
+    fake_mark = 60; /* ten records above the reader, of which this fake gives none */
+    assert_int_equal(go_on(client, 12, id, 1)->responses.items[0].partitions.count, 2);
+    assert_int_equal(go_on(client, 12, id, 2)->responses.count, 0); /* told already */
+    assert_int_equal(fake_looked_at, 2);
+}
+
+static void errors_are_told_each_time_and_their_end_once(void **state)
+{
+    struct client *client = *state;
+    int32_t id = begin_session(client, 12, 1);
+    fake_fetch_status = STATUS_STORAGE_ERROR;
+    assert_int_equal(only_partition(go_on(client, 12, id, 1))->error_code, 56);
+    assert_int_equal(only_partition(go_on(client, 12, id, 2))->error_code, 56);
+    fake_fetch_status = STATUS_OK;
+    assert_int_equal(only_partition(go_on(client, 12, id, 3))->high_watermark, 50);
+    assert_int_equal(go_on(client, 12, id, 4)->responses.count, 0);
+}
+
+static void partitions_are_added_changed_and_forgotten(void **state)
+{
+    struct client *client = *state;
+    int32_t id = begin_session(client, 12, 2);
+    fetch_request *request = fetch_next(client, id, 1);
+    request->topics.count = 1;
+    request->topics.items[0].partitions.items[0].partition = 2;
+    request->topics.items[0].partitions.items[0].fetch_offset = 44;
+    struct kafka_fetch_request_forgotten_topic forgotten = {.topic = kafka_text("orders")};
+    int32_t gone = 0;
+    forgotten.partitions.items = &gone;
+    forgotten.partitions.count = 1;
+    request->forgotten_topics_data.items = &forgotten;
+    request->forgotten_topics_data.count = 1;
+    const fetch_answer *answer = client_ask(client, KAFKA_FETCH, 12, request);
+    assert_int_equal(fake_looked_at, 2);
+    assert_int_equal(fake_first_index, 1);
+    assert_int_equal(fake_last_index, 2);
+    assert_int_equal(fake_last_offset, 44);
+    assert_int_equal(only_partition(answer)->partition_index, 2);
+}
+
+static void session_without_partitions_is_over(void **state)
+{
+    struct client *client = *state;
+    int32_t id = begin_session(client, 12, 1);
+    fetch_request *request = fetch_next(client, id, 1);
+    struct kafka_fetch_request_forgotten_topic forgotten = {.topic = kafka_text("orders")};
+    int32_t gone = 0;
+    forgotten.partitions.items = &gone;
+    forgotten.partitions.count = 1;
+    request->forgotten_topics_data.items = &forgotten;
+    request->forgotten_topics_data.count = 1;
+    const fetch_answer *answer = client_ask(client, KAFKA_FETCH, 12, request);
+    assert_int_equal(answer->error_code, 0);
     assert_int_equal(answer->session_id, 0);
-    assert_int_equal(only_partition(answer)->error_code, 0);
-    request->session_id = 99;
-    request->session_epoch = 1;
-    answer = client_ask(client, KAFKA_FETCH, 7, request);
-    assert_int_equal(answer->error_code, KAFKA_FETCH_SESSION_ID_NOT_FOUND);
+    assert_int_equal(go_on(client, 12, id, 2)->error_code, 70);
+}
+
+static void wrong_ids_epochs_and_kinds_are_refused_whole(void **state)
+{
+    struct client *client = *state;
+    int32_t id = begin_session(client, 12, 1);
+    assert_int_equal(go_on(client, 12, id ^ 1, 1)->error_code, 70);
+    assert_int_equal(go_on(client, 12, 0, 1)->error_code, 70);
+    assert_int_equal(go_on(client, 12, id, 2)->error_code, 71);
+    assert_int_equal(go_on(client, 12, id, -5)->error_code, 71);
+    const fetch_answer *answer = go_on(client, 13, id, 1);
+    assert_int_equal(answer->error_code, 106);
     assert_int_equal(answer->session_id, 0);
     assert_int_equal(answer->responses.count, 0);
-    request->session_epoch = -1; /* closes it, and asks for everything */
-    answer = client_ask(client, KAFKA_FETCH, 7, request);
-    assert_int_equal(answer->error_code, 0);
-    assert_int_equal(answer->responses.count, 1);
+    assert_int_equal(go_on(client, 12, id, 1)->error_code, 0); /* none of it did harm */
+}
+
+static void topics_of_a_session_go_by_their_ids_from_version_13_on(void **state)
+{
+    struct client *client = *state;
+    int32_t id = begin_session(client, 13, 2);
+    fake_fetch_status = STATUS_STORAGE_ERROR;
+    const fetch_answer *answer = go_on(client, 16, id, 1);
+    assert_int_equal(answer->responses.items[0].partitions.count, 2);
+    assert_true(uuid_equal(&answer->responses.items[0].topic_id, &fake.topics[0].uid));
+    assert_int_equal(go_on(client, 12, id, 2)->error_code, 106);
+}
+
+static void closing_a_session_asks_for_everything(void **state)
+{
+    struct client *client = *state;
+    int32_t id = begin_session(client, 7, 2), second;
+    fetch_request *request = fetch_first(client, 2);
+    request->session_id = id;
+    request->session_epoch = -1;
+    const fetch_answer *answer = client_ask(client, KAFKA_FETCH, 7, request);
+    assert_int_equal(answer->session_id, 0);
+    assert_int_equal(answer->responses.items[0].partitions.count, 2);
+    assert_int_equal(go_on(client, 7, id, 1)->error_code, 70);
+
+    id = begin_session(client, 7, 2);
+    request = fetch_first(client, 2);
+    request->session_id = id; /* closes it and begins another */
+    second = ((const fetch_answer *)client_ask(client, KAFKA_FETCH, 7, request))->session_id;
+    assert_true(second != 0 && second != id);
+    assert_int_equal(go_on(client, 7, id, 1)->error_code, 70);
+    assert_int_equal(go_on(client, 7, second, 1)->error_code, 0);
+}
+
+static void old_versions_and_followers_have_no_sessions(void **state)
+{
+    struct client *client = *state;
+    fetch_request *request = fetch_first(client, 1);
+    assert_int_equal(
+        ((const fetch_answer *)client_ask(client, KAFKA_FETCH, 6, request))->session_id, 0);
+    fake_follow(3);
+    fake_fetch_status = STATUS_NOT_LEADER;
+    assert_int_equal(
+        ((const fetch_answer *)client_ask(client, KAFKA_FETCH, 12, request))->session_id, 0);
+}
+
+static void lost_leadership_ends_sessions_and_tells_all_their_partitions(void **state)
+{
+    struct client *client = *state;
+    int32_t id = begin_session(client, 12, 3);
+    assert_int_equal(go_on(client, 12, id, 1)->responses.count, 0);
+    fake.fetch_at_once = false;
+    assert_int_equal(client_send(client, KAFKA_FETCH, 12, fetch_next(client, id, 2)), STATUS_OK);
+    fake.fetch->leadership_lost = true;
+    fake_follow(3);
+    fake_finish_fetch();
+    fetch_watch_lose_all(&fake);
+    const fetch_answer *answer = client_take(client, KAFKA_FETCH, 12);
+    assert_int_equal(answer->responses.items[0].partitions.count, 3);
+    assert_int_equal(answer->responses.items[0].partitions.items[2].error_code, 6);
+    assert_int_equal(answer->responses.items[0].partitions.items[2].current_leader.leader_id, 3);
+    fake_serve();
+    assert_int_equal(go_on(client, 12, id, 3)->error_code, 70);
+}
+
+static void what_a_client_left_unanswered_is_news_for_its_next_request(void **state)
+{
+    struct client *client = *state;
+    int32_t id = begin_session(client, 12, 2);
+    assert_int_equal(go_on(client, 12, id, 1)->responses.count, 0);
+    fetch_watch_tell(&fake.topics[0].partitions[1]);
+    fake.fetch_at_once = false;
+    assert_int_equal(client_send(client, KAFKA_FETCH, 12, fetch_next(client, id, 2)), STATUS_OK);
+    struct kafka_request *request = fake.fetch->context;
+    assert_true(request->api->cancel(request));
+    fake_fetch_status = STATUS_STORAGE_ERROR;
+    kafka_finish(request);
+    client->taken++;
+    kafka_response_free(client->answers[client->taken - 1]);
+    fake.fetch_at_once = true;
+    assert_int_equal(only_partition(go_on(client, 12, id, 3))->partition_index, 1);
+}
+
+static void epoch_wraps_to_one(void **state)
+{
+    struct client *client = *state;
+    int32_t id = begin_session(client, 12, 1);
+    struct kafka_request *request;
+    fake.fetch_at_once = false;
+    assert_int_equal(client_send(client, KAFKA_FETCH, 12, fetch_next(client, id, 1)), STATUS_OK);
+    request = fake.fetch->context;
+    fetch_session_find(&request->kafka->fetch_sessions, id)->epoch = INT32_MAX;
+    fake_finish_fetch();
+    (void)client_take(client, KAFKA_FETCH, 12);
+    fake.fetch_at_once = true;
+    assert_int_equal(go_on(client, 12, id, INT32_MAX)->error_code, 0);
+    assert_int_equal(go_on(client, 12, id, 1)->error_code, 0);
 }
 
 static void too_many_partitions_close_the_connection_instead_of_eating_memory(void **state)
@@ -399,7 +654,19 @@ int main(void)
         FETCH_TEST(current_leader_is_named_with_6_and_74),
         FETCH_TEST(diverging_epoch_is_told_without_an_error),
         FETCH_TEST(zstd_is_kept_from_clients_that_cannot_read_it),
-        FETCH_TEST(sessions_are_never_kept),
+        FETCH_TEST(session_is_told_nothing_of_what_is_as_before),
+        FETCH_TEST(only_partitions_with_news_are_looked_at_and_told),
+        FETCH_TEST(what_was_not_read_yet_is_looked_at_again),
+        FETCH_TEST(errors_are_told_each_time_and_their_end_once),
+        FETCH_TEST(partitions_are_added_changed_and_forgotten),
+        FETCH_TEST(session_without_partitions_is_over),
+        FETCH_TEST(wrong_ids_epochs_and_kinds_are_refused_whole),
+        FETCH_TEST(topics_of_a_session_go_by_their_ids_from_version_13_on),
+        FETCH_TEST(closing_a_session_asks_for_everything),
+        FETCH_TEST(old_versions_and_followers_have_no_sessions),
+        FETCH_TEST(lost_leadership_ends_sessions_and_tells_all_their_partitions),
+        FETCH_TEST(what_a_client_left_unanswered_is_news_for_its_next_request),
+        FETCH_TEST(epoch_wraps_to_one),
         FETCH_TEST(too_many_partitions_close_the_connection_instead_of_eating_memory),
         FETCH_TEST(offsets_come_with_the_epoch_from_version_4_on),
         FETCH_TEST(special_timestamps_have_versions),
