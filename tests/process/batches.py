@@ -36,6 +36,21 @@ def _read_varint(data, at):
             return (value >> 1) ^ -(value & 1), at
 
 
+def _sized(data):
+    return _varint(-1) if data is None else _varint(len(data)) + data
+
+
+def encode_records(records, timestamp_ms=1700000000000):
+    """A batch of (key, value, headers): key and value may be None, headers are pairs."""
+    body = b""
+    for i, (key, value, headers) in enumerate(records):
+        record = b"\0" + _varint(0) + _varint(i) + _sized(key) + _sized(value) + _varint(len(headers))
+        record += b"".join(_sized(name) + _sized(data) for name, data in headers)
+        body += _varint(len(record)) + record
+    after_crc = struct.pack(">hiqqqhii", 0, len(records) - 1, timestamp_ms, timestamp_ms, -1, -1, -1, len(records)) + body
+    return struct.pack(">qiibI", 0, 9 + len(after_crc), -1, 2, crc32c(after_crc)) + after_crc
+
+
 def encode_batch(values, base_offset=0, attributes=0, producer=(-1, -1, -1), timestamp_ms=1700000000000,
                  epoch=-1, magic=2, count=None, last_offset_delta=None):
     records = b""
