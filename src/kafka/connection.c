@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "io/address.h"
 #include "kafka/header.h"
 #include "kafka/kafka_state.h"
 
@@ -28,6 +29,7 @@ struct kafka_connection *kafka_connection_new(struct kafka *kafka,
     connection->kafka = kafka;
     connection->handlers = options->handlers;
     connection->client_host = memory_copy_text(options->client_host);
+    connection->client_port = options->client_port;
     if (options->local_host != NULL) {
         connection->local_host = memory_copy_text(options->local_host);
         connection->local_port = options->local_port;
@@ -78,11 +80,13 @@ enum status kafka_frame_bytes(const struct kafka *kafka, const uint8_t prefix[4]
 void kafka_connection_close(struct kafka_connection *connection, const char *reason)
 {
     struct kafka *kafka = connection->kafka;
+    char client[ADDRESS_TEXT_BYTES];
     if (connection->closed) return;
     connection->closed = true;
     kafka_forget_resumable(connection);
     log_limited(&kafka->close_limiter, loop_now_us(kafka->loop), CLOSE_LOG_US, LOG_WARN,
-                "kafka_close client=%s reason=\"%s\"", connection->client_host, reason);
+                "kafka_close client=%s reason=\"%s\"",
+                address_format(connection->client_host, connection->client_port, client), reason);
     connection->handlers.close(connection->handlers.context, reason);
 }
 

@@ -34,7 +34,8 @@ struct kafka_connection_handlers {
 };
 struct kafka_connection_options {
     struct kafka_connection_handlers handlers;
-    const char *client_host; /* the peer's address, for the log and the group; copied */
+    const char *client_host; /* the peer's address without its port: what a group shows; copied */
+    int client_port;         /* for the log */
     const char *local_host;  /* the address it reached us at; may be NULL; copied */
     int local_port;
 };

@@ -35,6 +35,7 @@ struct kafka_connection {
     struct kafka *kafka;
     struct kafka_connection_handlers handlers;
     char *client_host, *local_host;
+    int client_port;
     int local_port;
     struct kafka_request *requests; /* begun or parked, in order of arrival */
     uint32_t request_count;

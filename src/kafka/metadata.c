@@ -146,7 +146,8 @@ static void answer_asked_topics(struct kafka_request *request,
     uint32_t cursor = 0;
     for (int32_t i = 0; i < count; i++) {
         const struct kafka_metadata_request_topic *asked = &message->topics.items[i];
-        bool by_id = asked->name.data == NULL;
+        /* Java's admin client leaves the name empty, not null. */
+        bool by_id = asked->name.data == NULL || !uuid_is_none(&asked->topic_id);
         struct slice key = by_id ? (struct slice){asked->topic_id.bytes, UUID_BYTES} : asked->name;
         if (seen_before(&seen, key, by_id)) continue;
         topic_answer *out = &topics[answer->topics.count++];

@@ -46,6 +46,7 @@ struct session {
     bool paused; /* not reading */
     struct per_ip *per_ip;
     char peer[ADDRESS_TEXT_BYTES];
+    int peer_port;
     char local_host[ADDRESS_HOST_BYTES]; /* where the client reached us; "": not known */
     int local_port;
     uint8_t *input;
@@ -344,7 +345,8 @@ static bool become_kafka(struct session *session)
     }
     struct kafka_connection_options options = {
         .handlers = {kafka_send, front_end_resume, kafka_close, session},
-        .client_host = session->peer,
+        .client_host = session->per_ip->host,
+        .client_port = session->peer_port,
         .local_host = session->local_host[0] == '\0' ? NULL : session->local_host,
         .local_port = session->local_port,
     };
@@ -576,6 +578,7 @@ void sessions_accept(struct sessions *sessions, int fd, const struct sockaddr *p
     session->room.granted = room_granted;
     session->room.context = session;
     address_of_socket_text(peer, session->peer);
+    session->peer_port = address_of_socket_port(peer);
     note_local_address(session, fd);
     session->per_ip = count_ip(sessions, address_of_socket_host(peer, host));
     session->over_limit = sessions->count >= options->connections_max ||

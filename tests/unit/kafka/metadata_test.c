@@ -120,6 +120,17 @@ static void topics_can_be_asked_for_by_id(void **state)
     assert_int_equal(answer->topics.items[1].topic_id.bytes[3], 5);
 }
 
+static void a_topic_id_counts_before_an_empty_name(void **state)
+{
+    struct client *client = *state;
+    struct kafka_metadata_request *request = metadata_of(client, (const char *[]){""}, 1);
+    request->topics.items[0].topic_id = fake.topics[0].uid;
+    const struct kafka_metadata_response *answer = client_ask(client, KAFKA_METADATA, 12, request);
+    assert_int_equal(answer->topics.items[0].error_code, KAFKA_NONE);
+    assert_text(answer->topics.items[0].name, "orders");
+    assert_true(uuid_equal(&answer->topics.items[0].topic_id, &fake.topics[0].uid));
+}
+
 static void operations_are_listed_when_asked_for(void **state)
 {
     struct client *client = *state;
@@ -385,6 +396,7 @@ int main(void)
         CLIENT_TEST(topic_asked_for_twice_is_answered_once),
         CLIENT_TEST(unknown_and_invalid_names_are_told_apart),
         CLIENT_TEST(topics_can_be_asked_for_by_id),
+        CLIENT_TEST(a_topic_id_counts_before_an_empty_name),
         CLIENT_TEST(operations_are_listed_when_asked_for),
         CLIENT_TEST(election_parks_metadata_until_the_leader_is_known),
         CLIENT_TEST(without_a_leader_in_time_partitions_say_leader_not_available),
