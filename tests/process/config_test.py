@@ -238,9 +238,9 @@ def test_show_says_where_each_value_comes_from(tmp_path, run_moonmq):
     assert answer["overlay"] == str(overlay) and answer["mode"] == "one broker by itself" and len(answer["warnings"]) == 3
     table = run_moonmq("config", "show", path, env=env)
     assert re.search(r"^Server.Port\t2\t.*appsettings.Night.json$", table.stdout, re.M)
-    assert re.search(r"^Server.SendDeadline +1.5 ", table.stdout, re.M)
-    assert re.search(r"^Server.FdReserve +64 +default$", table.stdout, re.M)
-    assert re.search(rf"^Server.MetricsAuth.Token +\*\*\* +MOONMQ_SERVER__METRICSAUTH__TOKEN_FILE={secret}$", table.stdout, re.M)
+    assert re.search(r"^Server.SendDeadline\s+1.5\s", table.stdout, re.M)
+    assert re.search(r"^Server.FdReserve\s+64\s+default$", table.stdout, re.M)
+    assert re.search(rf"^Server.MetricsAuth.Token\s+\*\*\*\s+MOONMQ_SERVER__METRICSAUTH__TOKEN_FILE={secret}$", table.stdout, re.M)
     assert "hidden" not in table.stdout + table.stderr + json.dumps(answer)
     assert_refused(run_moonmq("config", "show", write(tmp_path, {"Server": {"Prot": 1}}), check=False), ["Server.Prot"])
 
