@@ -2,12 +2,15 @@
  * members.
  *
  * What is committed goes over Kafka's protocol, as of a consumer that is no member (generation -1):
- * the broker takes it only while the group has none, so who joins meanwhile loses nothing. */
+ * the broker takes it only while the group has none, so who joins meanwhile loses nothing. With a
+ * login it goes over the native one, a partition at a time, by the same rule: Kafka connections
+ * take no login yet (decisions 17). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "cli/cmd_group_reset.h"
 #include "cli/kafka_call.h"
 #include "cli/options.h"
@@ -201,7 +204,7 @@ static int check_answer(const struct kafka_offset_commit_response *response,
     return CLI_OK;
 }
 
-static int commit(const struct reset_arguments *arguments, const struct places *places)
+static int commit_over_kafka(const struct reset_arguments *arguments, const struct places *places)
 {
     struct kafka_offset_commit_request_partition partitions[PARTITIONS_MAX];
     for (size_t i = 0; i < places->count; i++) {
@@ -230,25 +233,60 @@ static int commit(const struct reset_arguments *arguments, const struct places *
     return code;
 }
 
+/* A commit is of a group that the connection reads for: what this fetch gets is not looked at, and
+ * nothing of it is committed. */
+static int bind_to_group(struct moonmq_client *client, const struct reset_arguments *arguments,
+                         struct moonmq_error *error)
+{
+    struct moonmq_records *records;
+    const struct moonmq_fetch fetch = {
+        .topic = arguments->topic, .group = arguments->group, .records_max = 1, .bytes_max = 1};
+    int code = moonmq_fetch(client, &fetch, &records, error);
+    if (code == MOONMQ_OK) moonmq_records_free(records);
+    return code;
+}
+
+static int commit_natively(const struct reset_arguments *arguments, const struct places *places)
+{
+    struct moonmq_error error;
+    size_t done = 0;
+    struct moonmq_client *client = cli_connect(&arguments->common, false);
+    if (client == NULL) return CLI_FAILED;
+    int code = bind_to_group(client, arguments, &error);
+    for (; code == MOONMQ_OK && done < places->count; done++) {
+        const struct place *place = &places->items[done];
+        if (place->after == place->before) continue;
+        code = moonmq_commit(client, arguments->topic, place->partition, place->after, &error);
+    }
+    moonmq_client_free(client);
+    if (code == MOONMQ_OK) return CLI_OK;
+    cli_fail(&error, arguments->group);
+    if (done > 1) {
+        cli_fail_text("the first %zu of %zu partitions are put there; do it again for the others",
+                      done - 1, places->count);
+    }
+    return CLI_FAILED;
+}
+
+static int commit(const struct reset_arguments *arguments, const struct places *places)
+{
+    return arguments->common.user == NULL ? commit_over_kafka(arguments, places)
+                                          : commit_natively(arguments, places);
+}
+
 /* ---- printing ---- */
 
 static void print_text(const struct reset_arguments *arguments, const struct places *places)
 {
+    const char *const titles[] = {"topic", "partition", "before",
+                                  arguments->dry_run ? "would be" : "now"};
     struct output_table table;
-    output_table_init(&table, 4);
-    output_table_add(&table, "topic");
-    output_table_add(&table, "partition");
-    output_table_add(&table, "before");
-    output_table_add(&table, arguments->dry_run ? "would be" : "now");
+    output_table_begin(&table, titles, ARRAY_COUNT(titles));
     for (size_t i = 0; i < places->count; i++) {
         const struct place *place = &places->items[i];
         output_table_add(&table, "%s", arguments->topic);
         output_table_add(&table, "%d", place->partition);
-        if (place->before < 0) {
-            output_table_add(&table, "-");
-        } else {
-            output_table_add(&table, "%lld", (long long)place->before);
-        }
+        output_table_add_number(&table, place->before);
         output_table_add(&table, "%lld", (long long)place->after);
     }
     output_table_print(&table);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "cli/commands.h"
 #include "cli/group_status.h"
 #include "cli/options.h"
@@ -68,6 +69,33 @@ static const char *role_of(const json_t *status)
     return strcmp(text_of(status, "role"), "leader") == 0 ? "taking over" : "follower";
 }
 
+/* "3 d 4 h", "4 h 5 min", "5 min", "12 s": what one asks is whether it was started just now. */
+static void add_uptime(struct output_table *table, const json_t *status)
+{
+    if (!json_is_integer(json_object_get(status, "uptime_ms"))) {
+        output_table_add(table, "-");
+        return;
+    }
+    long long seconds = (long long)(integer_of(status, "uptime_ms") / 1000);
+    long long minutes = seconds / 60, hours = minutes / 60, days = hours / 24;
+    if (days > 0) {
+        output_table_add(table, "%lld d %lld h", days, hours % 24);
+    } else if (hours > 0) {
+        output_table_add(table, "%lld h %lld min", hours, minutes % 60);
+    } else if (minutes > 0) {
+        output_table_add(table, "%lld min", minutes);
+    } else {
+        output_table_add(table, "%lld s", seconds);
+    }
+}
+
+static void add_in_sync(struct output_table *table, const struct group_status *group, json_int_t id)
+{
+    bool in_sync = is_in_isr(group->leader, id);
+    output_table_add(table, "%s", group->leader == NULL ? "?" : in_sync ? "yes" : "no");
+    output_table_set_tone(table, in_sync ? OUTPUT_GOOD : OUTPUT_BAD);
+}
+
 static void add_replica(struct output_table *table, const struct group_status *group,
                         const struct replica_status *replica)
 {
@@ -75,12 +103,12 @@ static void add_replica(struct output_table *table, const struct group_status *g
     output_table_add(table, "%lld", (long long)id);
     output_table_add(table, "%s", replica->address);
     output_table_add(table, "%s", role_of(replica->status));
-    output_table_add(table, "%lld", (long long)integer_of(replica->status, "epoch"));
-    output_table_add(table, "%s",
-                     group->leader == NULL          ? "?"
-                     : is_in_isr(group->leader, id) ? "yes"
-                                                    : "no");
+    if (strcmp(role_of(replica->status), "leader") == 0) output_table_set_tone(table, OUTPUT_GOOD);
+    output_table_add_number(table, integer_of(replica->status, "epoch"));
+    add_in_sync(table, group, id);
     add_lag(table, follower_of(group->leader, id));
+    output_table_add(table, "%s", text_of(replica->status, "version"));
+    add_uptime(table, replica->status);
 }
 
 /* A follower the leader knows, and that did not answer or that --bootstrap does not name. */
@@ -101,8 +129,10 @@ static void add_unnamed(struct output_table *table, const struct group_status *g
         output_table_add(table, "-");
         output_table_add(table, "follower");
         output_table_add(table, "?");
-        output_table_add(table, "%s", is_in_isr(group->leader, id) ? "yes" : "no");
+        add_in_sync(table, group, id);
         add_lag(table, follower);
+        output_table_add(table, "-");
+        output_table_add(table, "-");
     }
 }
 
@@ -112,14 +142,20 @@ static void print_heading(const struct group_status *group)
 {
     const json_t *leader = group->leader;
     if (leader == NULL) {
-        puts("no leader serves\n");
+        output_toned_line(OUTPUT_BAD, "no leader serves");
+        putchar('\n');
         return;
     }
-    printf("leader %lld, epoch %lld, %lld in sync of %zu (at least %lld needed)\n\n",
-           (long long)integer_of(leader, "id"), (long long)integer_of(leader, "epoch"),
-           (long long)integer_of(leader, "in_sync_now"),
-           json_array_size(json_object_get(leader, "followers")) + 1,
-           (long long)integer_of(leader, "min_insync"));
+    json_int_t in_sync = integer_of(leader, "in_sync_now"),
+               least = integer_of(leader, "min_insync");
+    json_int_t members = (json_int_t)json_array_size(json_object_get(leader, "followers")) + 1;
+    output_toned_line(in_sync < least     ? OUTPUT_BAD
+                      : in_sync < members ? OUTPUT_DOUBTFUL
+                                          : OUTPUT_GOOD,
+                      "leader %lld, epoch %lld, %lld in sync of %lld (at least %lld needed)",
+                      (long long)integer_of(leader, "id"), (long long)integer_of(leader, "epoch"),
+                      (long long)in_sync, (long long)members, (long long)least);
+    putchar('\n');
 }
 
 /* ---- static mode: every broker stands alone, one pushes to the others ---- */
@@ -143,10 +179,7 @@ static bool print_static(const struct group_status *group)
     size_t followers = 0, index;
     bool any = false;
     json_t *follower;
-    output_table_init(&table, sizeof(titles) / sizeof(titles[0]));
-    for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
-        output_table_add(&table, "%s", titles[i]);
-    }
+    output_table_begin(&table, titles, ARRAY_COUNT(titles));
     for (size_t i = 0; i < group->count; i++) {
         const json_t *status = group->replicas[i].status;
         const json_t *mode = json_object_get(status, "static");
@@ -176,13 +209,14 @@ static void print_refusals(const struct group_status *group)
         json_array_foreach(json_object_get(mode, "followers"), index, follower)
         {
             const char *refusal = json_string_value(json_object_get(follower, "refusal"));
-            if (refusal != NULL) output_line("refused: %s", refusal);
+            if (refusal != NULL) output_toned_line(OUTPUT_BAD, "refused: %s", refusal);
         }
         json_array_foreach(json_object_get(group->replicas[i].status, "followers"), index, follower)
         {
             const char *refusal = json_string_value(json_object_get(follower, "refused"));
             if (refusal == NULL) continue;
-            output_line("replica %lld refused: %s", (long long)integer_of(follower, "id"), refusal);
+            output_toned_line(OUTPUT_BAD, "replica %lld refused: %s",
+                              (long long)integer_of(follower, "id"), refusal);
         }
     }
 }
@@ -191,14 +225,15 @@ static void print_rest(const struct group_status *group)
 {
     for (size_t i = 0; i < group->count; i++) {
         const struct replica_status *replica = &group->replicas[i];
-        if (replica->status == NULL) output_line("no answer: %s", replica->error);
+        if (replica->status == NULL) output_toned_line(OUTPUT_BAD, "no answer: %s", replica->error);
     }
     for (size_t i = 0; i < group->count; i++) {
         size_t index;
         json_t *alarm;
         json_array_foreach(json_object_get(group->replicas[i].status, "alarms"), index, alarm)
         {
-            output_line("alarm at %s: %s", group->replicas[i].address, json_string_value(alarm));
+            output_toned_line(OUTPUT_BAD, "alarm at %s: %s", group->replicas[i].address,
+                              json_string_value(alarm));
         }
     }
 }
@@ -206,12 +241,10 @@ static void print_rest(const struct group_status *group)
 static void print_table(const struct group_status *group)
 {
     static const char *const titles[] = {"id",      "address",     "role",      "epoch",
-                                         "in sync", "lag records", "lag bytes", "last contact"};
+                                         "in sync", "lag records", "lag bytes", "last contact",
+                                         "version", "up"};
     struct output_table table;
-    output_table_init(&table, sizeof(titles) / sizeof(titles[0]));
-    for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
-        output_table_add(&table, "%s", titles[i]);
-    }
+    output_table_begin(&table, titles, ARRAY_COUNT(titles));
     for (size_t i = 0; i < group->count; i++) {
         if (group->replicas[i].status != NULL) add_replica(&table, group, &group->replicas[i]);
     }
@@ -275,9 +308,11 @@ const struct command command_status = {
     .summary = "show the whole replication group at one look",
     .run = status,
     .option_set = COMMAND_OPTIONS_CLIENT,
-    .about = "Show the replication group: who leads, who is in sync, who lags. Asks every broker "
-             "that --bootstrap names, and those that these know of.\n\nExit code 0 if a leader "
-             "serves, else 1.",
+    .about =
+        "Show the replication group: who leads, who is in sync, who lags, which versions run and "
+        "since when, and the alarms. Asks every broker "
+        "that --bootstrap names, and those that these know of.\n\nExit code 0 if a leader "
+        "serves, else 1.",
     .examples = "moonmq status --bootstrap broker-1:9092,broker-2:9092,broker-3:9092\n",
     .json = "{\"leader\":1,\"epoch\":7,\"replicas\":[{\"address\":\"10.0.0.1:9092\","
             "\"status\":{\"KEY\":\"VALUE\"}}]}",

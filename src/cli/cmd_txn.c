@@ -43,10 +43,23 @@ static error_t parse_argument(int key, char *argument, struct argp_state *state)
     }
 }
 
+/* The native protocol has no operation for it, and Kafka's no login yet (decisions 17). */
+static int fail_with_login(void)
+{
+    cli_fail_text("transactions are told of over Kafka's protocol, which takes no login yet: a "
+                  "broker with Auth closes such a connection");
+    fprintf(stderr, "  an open transaction is aborted when its producer starts again, or by itself "
+                    "after its transaction.timeout.ms; without Auth, leave out --user and "
+                    "$MOONMQ_USER\n");
+    return CLI_FAILED;
+}
+
 static int start(const struct command *command, struct cli_kafka *kafka, int argc, char **argv,
                  struct txn_arguments *arguments)
 {
     cli_parse(command, parse_argument, argc, argv, arguments, &arguments->common);
+    *kafka = (struct cli_kafka){.descriptor = -1};
+    if (arguments->common.user != NULL) return fail_with_login();
     return cli_kafka_open(kafka, &arguments->common);
 }
 

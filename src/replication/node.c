@@ -95,6 +95,7 @@ struct node *node_new(const struct node_options *options)
     if (node == NULL) return NULL;
     node->options = *options;
     random_seed(&node->random, options->random_seed);
+    node->began_us = node_now(node);
     gather_members(node);
     node->view.self_id = options->config.replica_id;
     node->view.leader_id = node->view.successor_id = node->view.epoch = -1;

@@ -107,6 +107,7 @@ struct node_file_job;
 struct node {
     struct node_options options;
     struct random random;
+    int64_t began_us;
     struct group_view view;
     int32_t member_ids[GROUP_MEMBERS_MAX];
     uint32_t member_count, self; /* self: index */

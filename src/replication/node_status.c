@@ -100,6 +100,8 @@ void node_put_status(struct node *node, json_t *state_hash, struct buffer *out)
     ASSERT(root != NULL);
     json_object_set_new(root, "group", uuid_json(&node->identity.group));
     json_object_set_new(root, "incarnation", uuid_json(&node->identity.incarnation));
+    json_object_set_new(root, "version", json_string(MOONMQ_VERSION));
+    json_object_set_new(root, "uptime_ms", json_integer((node_now(node) - node->began_us) / 1000));
     json_object_set_new(root, "serving", json_boolean(node->view.serving));
     json_object_set_new(root, "min_insync", json_integer(node->view.min_insync));
     json_object_set_new(root, "in_sync_now", json_integer(node->view.in_sync_now));

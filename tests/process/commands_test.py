@@ -1,6 +1,7 @@
 """What the commands say when something is not as it was meant: one clear line, and an exit code that scripts can use."""
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -178,6 +179,18 @@ def places(run):
 
 def test_partitions_without_a_commit_lag_by_all_they_have(run, committed):
     assert places(run) == {0: (4, 6), 1: (None, 3)}
+    (listed,) = json.loads(run("group", "list", "--format", "json").stdout)
+    assert listed["lag"] == 9 and 0 <= listed["lag_seconds"] < 100
+    assert run("group", "describe", "g").stdout.startswith("g: empty, 0 members, lag 9, the oldest of ")
+
+
+def test_a_member_without_partitions_is_named(run, single):
+    clients.create_topic(single.bootstrap, "t")
+    with native.connect_to_leader(single) as first, native.connect_to_leader(single) as second:
+        for member, name in ((first, "one"), (second, "two")):
+            member.request(native.JOIN_GROUP, native.text("g") + native.text(name) + struct.pack(">I", 1) + native.text("t"))
+        text = run("group", "describe", "g").stdout
+    assert text.startswith("g: ") and "2 members" in text and "reads nothing" in text
 
 
 def test_a_lag_is_told_in_seconds_too(run, single, committed):
@@ -235,6 +248,36 @@ def test_a_status_without_a_login_asks_for_one(new_group):
         answer = status(**settings)
         assert answer.returncode == 1 and said in answer.stdout and "no leader" not in answer.stdout
     assert status(MOONMQ_USER="app", MOONMQ_PASSWORD="secret").returncode == 0
+
+
+def test_a_status_tells_versions_and_since_when_they_run(run, single):
+    version = run("version", "--short").stdout.strip()
+    rows = [line.split("\t") for line in run("status").stdout.splitlines() if "\t" in line]
+    row = dict(zip(*rows))
+    assert row["version"] == version and row["role"] == "leader" and re.fullmatch(r"\d+ s", row["up"])
+    (replica,) = json.loads(run("status", "--format", "json").stdout)["replicas"]
+    assert replica["status"]["version"] == version and 0 <= replica["status"]["uptime_ms"] < 60_000
+
+
+def test_groups_are_reset_with_a_login_and_transactions_say_why_they_are_not_told_of(new_group):
+    group = new_group(1, top={"Auth": {"Username": "app", "Password": "secret"}}).start()
+
+    def logged_in(*arguments, lines="", **settings):
+        return subprocess.run([str(moonmq_binary()), *arguments, "--bootstrap", group.bootstrap], text=True, check=False,
+                              capture_output=True, timeout=60, input=lines,
+                              env={**os.environ, "MOONMQ_USER": "app", "MOONMQ_PASSWORD": "secret", **settings})
+    assert logged_in("topic", "create", "t", "--partitions", "2").returncode == 0
+    assert logged_in("produce", "t", lines="a\nb\nc\n").returncode == 0
+    for place in ("latest", "earliest", "latest"):
+        answer = logged_in("group", "reset", "g", "--topic", "t", "--to", place)
+        assert answer.returncode == 0, answer.stderr
+        told = json.loads(logged_in("group", "describe", "g", "--format", "json").stdout)
+        assert told["lag"] == (3 if place == "earliest" else 0), told
+    assert logged_in("group", "list").stdout.splitlines()[1].split("\t") == ["g", "empty", "0", "0", "-"]
+    assert logged_in("group", "delete", "g").returncode == 0
+    assert json.loads(logged_in("group", "list", "--format", "json").stdout) == []
+    answer = logged_in("txn", "list")
+    assert answer.returncode == 1 and "takes no login yet" in answer.stderr and "transaction.timeout.ms" in answer.stderr
 
 
 def test_a_setting_is_shown_once(run, single):

@@ -158,7 +158,8 @@ def test_a_demo_tells_its_start_and_its_ends_as_json(tmp_path):
         assert json.loads(demo.stdout.readline()) == {"event": "killed", "replica": 1, "signal": 9}
         again = json.loads(demo.stdout.readline())
         assert again["event"] == "restarted"
-        wait_for(lambda: "listening" in (tmp_path / "replica-1.log").read_text(), "it is up")
+        log = tmp_path / "replica-1.log"
+        wait_for(lambda: log.exists() and "listening" in log.read_text(), "it is up")
         demo.send_signal(signal.SIGINT)
         assert demo.wait(60) == 0
     finally:
