@@ -25,6 +25,18 @@ install(FILES include/moonmq.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT
 install(FILES ${CMAKE_BINARY_DIR}/moonmq.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
         COMPONENT client)
 
+# Its manual page: the header's comments.
+add_custom_command(
+  OUTPUT ${CMAKE_BINARY_DIR}/libmoonmq.3
+  COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/client_manual.py
+          ${CMAKE_SOURCE_DIR}/include/moonmq.h ${PROJECT_VERSION} > ${CMAKE_BINARY_DIR}/libmoonmq.3
+  DEPENDS ${CMAKE_SOURCE_DIR}/tools/client_manual.py ${CMAKE_SOURCE_DIR}/include/moonmq.h
+  VERBATIM)
+add_custom_target(moonmq_manual ALL DEPENDS ${CMAKE_BINARY_DIR}/libmoonmq.3)
+add_dependencies(moonmq_shared moonmq_manual)
+install(FILES ${CMAKE_BINARY_DIR}/libmoonmq.3 DESTINATION ${CMAKE_INSTALL_MANDIR}/man3
+        COMPONENT client)
+
 # The Lua module holds the library, so that it is one file to copy; any Lua from 5.1 on.
 pkg_search_module(LUA lua5.4 lua-5.4 lua54 lua5.3 luajit lua5.1)
 if(LUA_FOUND)

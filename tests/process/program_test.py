@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 import clients
-from group import moonmq_binary
+from group import ROOT, moonmq_binary
 from terminal import Terminal
 
 BASH = "source <(moonmq completion bash)\n"
@@ -103,6 +103,22 @@ def test_the_manual_page_names_every_command_and_option(tmp_path):
         shown = subprocess.run(["man", "--warnings", "-l", str(tmp_path / "moonmq.1")], capture_output=True, text=True,
                                check=True, env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "90"})
         assert not shown.stderr and "moonmq topic create [OPTION…] TOPIC" in shown.stdout
+
+
+def test_the_library_s_manual_page_tells_of_every_function_and_code(tmp_path):
+    header = (ROOT / "include/moonmq.h").read_text()
+    page = subprocess.run(["python3", str(ROOT / "tools/client_manual.py"), str(ROOT / "include/moonmq.h"), "1.2.3"],
+                          capture_output=True, text=True, check=True).stdout
+    functions = re.findall(r"^MOONMQ_API [^(]*?(moonmq_\w+)\(", header, re.M)
+    codes = re.findall(r"^    (MOONMQ_\w+) = ", header, re.M)
+    assert len(functions) > 50 and len(codes) > 25 and "MOONMQ_API" not in page
+    for name in functions + codes + re.findall(r"^struct (moonmq_\w+) {", header, re.M):
+        assert re.search(rf"\b{name}\b", page), name
+    if shutil.which("man"):
+        (tmp_path / "libmoonmq.3").write_text(page)
+        shown = subprocess.run(["man", "--warnings", "-l", str(tmp_path / "libmoonmq.3")], capture_output=True, text=True,
+                               check=True, env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "100"})
+        assert not shown.stderr and "int moonmq_next_record(" in shown.stdout
 
 
 # ---- completion ----
