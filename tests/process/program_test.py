@@ -111,7 +111,7 @@ def test_the_library_s_manual_page_tells_of_every_function_and_code(tmp_path):
                           capture_output=True, text=True, check=True).stdout
     functions = re.findall(r"^MOONMQ_API [^(]*?(moonmq_\w+)\(", header, re.M)
     codes = re.findall(r"^    (MOONMQ_\w+) = ", header, re.M)
-    assert len(functions) > 50 and len(codes) > 25 and "MOONMQ_API" not in page
+    assert len(functions) > 40 and len(codes) > 25 and "MOONMQ_API" not in page
     for name in functions + codes + re.findall(r"^struct (moonmq_\w+) {", header, re.M):
         assert re.search(rf"\b{name}\b", page), name
     if shutil.which("man"):
