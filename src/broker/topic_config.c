@@ -188,6 +188,8 @@ void topic_config_settings(const struct topic_config *config, struct topic_setti
             {
                 .segment_bytes = number_of(config, KEY_SEGMENT_BYTES),
                 .segment_ms = segment_ms,
+                .segment_jitter_ms = number_of(config, KEY_SEGMENT_JITTER_MS),
+                .index_bytes = number_of(config, KEY_SEGMENT_INDEX_BYTES),
                 .index_interval_bytes = number_of(config, KEY_INDEX_INTERVAL_BYTES),
                 .retention_ms = number_of(config, KEY_RETENTION_MS),
                 .retention_bytes = number_of(config, KEY_RETENTION_BYTES),

@@ -45,8 +45,9 @@ static const struct topic_config_key config_keys[KEY_COUNT] = {
                                  "How long a compacted topic keeps the marks of deleted keys, from "
                                  "their first compaction on.",
                                  NULL},
-    [KEY_FILE_DELETE_DELAY_MS] = {"file.delete.delay.ms", TOPIC_CONFIG_LONG, "60000",
-                                  "Accepted; files go when nothing reads them.", NULL},
+    [KEY_FILE_DELETE_DELAY_MS] =
+        {"file.delete.delay.ms", TOPIC_CONFIG_LONG, "0",
+         "Only 0: the files of a removed segment go as soon as nothing reads them.", NULL},
     [KEY_FLUSH_MESSAGES] =
         {"flush.messages", TOPIC_CONFIG_LONG, "9223372036854775807",
          "Any value holds: every record is synced to disk before it is acknowledged.", NULL},
@@ -118,9 +119,13 @@ static const struct topic_config_key config_keys[KEY_COUNT] = {
     [KEY_SEGMENT_BYTES] = {"segment.bytes", TOPIC_CONFIG_INT, "1073741824",
                            "The size at which a segment is closed.", "max_segment_size"},
     [KEY_SEGMENT_INDEX_BYTES] = {"segment.index.bytes", TOPIC_CONFIG_INT, "10485760",
-                                 "Accepted; indexes grow as needed.", NULL},
-    [KEY_SEGMENT_JITTER_MS] = {"segment.jitter.ms", TOPIC_CONFIG_LONG, "0",
-                               "Accepted; segments roll without jitter.", NULL},
+                                 "The size of a segment's offset or time index at which the "
+                                 "segment is closed, counted in entries of 8 and 12 bytes.",
+                                 NULL},
+    [KEY_SEGMENT_JITTER_MS] =
+        {"segment.jitter.ms", TOPIC_CONFIG_LONG, "0",
+         "Segments are closed up to so much before segment.ms is over, each by its own share.",
+         NULL},
     [KEY_SEGMENT_MS] = {"segment.ms", TOPIC_CONFIG_LONG, "604800000",
                         "The age at which a segment is closed: by the first record that is so much "
                         "younger than its first one.",
@@ -152,7 +157,10 @@ static const struct config_rule config_rules[KEY_COUNT] = {
                                           "producer"}},
     [KEY_COMPRESSION_ZSTD_LEVEL] = {.low = -131072, .high = 22},
     [KEY_DELETE_RETENTION_MS] = {.low = 0, .high = INT64_MAX},
-    [KEY_FILE_DELETE_DELAY_MS] = {.low = 0, .high = INT64_MAX},
+    [KEY_FILE_DELETE_DELAY_MS] = {.low = 0,
+                                  .high = 0,
+                                  .why = "files go as soon as nothing reads them",
+                                  .laxer = true},
     [KEY_FLUSH_MESSAGES] = {.low = 1, .high = INT64_MAX},
     [KEY_FLUSH_MS] = {.low = 0, .high = INT64_MAX},
     [KEY_FOLLOWER_REPLICATION_THROTTLED_REPLICAS] = {.replicas = true, .laxer = true},

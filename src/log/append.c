@@ -4,8 +4,10 @@
  * offsets and the batches' own timestamps, so it is known at once, and the producer snapshot of the
  * new segment is exact. Thread: loop. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/assert.h"
+#include "base/fnv.h"
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "log/store_internal.h"
@@ -55,6 +57,29 @@ static enum status append_check_batches(const struct partition_log *log,
     return STATUS_OK;
 }
 
+/* Other segments of other logs get other shares, so that not all of them end at once; it is no
+ * matter of chance, for the simulator replays it. */
+int64_t log_segment_jitter_ms(const struct partition_log *log, const struct segment *segment)
+{
+    int64_t most = log->config.segment_jitter_ms;
+    if (most > log->config.segment_ms) most = log->config.segment_ms;
+    if (most <= 0) return 0;
+    uint64_t hash = fnv64(FNV64_BASIS, log->name, strlen(log->name));
+    hash = fnv64(hash, &segment->base_offset, sizeof(segment->base_offset));
+    return (int64_t)((hash >> 16) % (uint64_t)most);
+}
+
+/* As Kafka counts: by its entries, which are of the same size as ours; one at least. */
+static bool index_is_full(const struct segment_index *index, int64_t bytes_max)
+{
+    static const int64_t entry_bytes[INDEX_KIND_COUNT] = {[INDEX_OFFSETS] = 8, [INDEX_TIMES] = 12};
+    for (int kind = 0; kind < INDEX_KIND_COUNT; kind++) {
+        int64_t entries = segment_index_entries(index, (enum index_kind)kind);
+        if (entries > 0 && entries >= bytes_max / entry_bytes[kind]) return true;
+    }
+    return false;
+}
+
 static bool append_must_roll(const struct partition_log *log, const struct segment *segment,
                              size_t bytes, const struct append_summary *summary)
 {
@@ -65,8 +90,13 @@ static bool append_must_roll(const struct partition_log *log, const struct segme
     if (segment->bytes + (int64_t)bytes > bytes_max) return true;
     /* The index counts in 32 bits. */
     if (summary->end_offset - segment->base_offset > INT32_MAX) return true;
+    if (config->index_bytes > 0 && segment->index != NULL &&
+        index_is_full(segment->index, config->index_bytes)) {
+        return true;
+    }
     return config->segment_ms > 0 && segment->first_timestamp_ms >= 0 &&
-           summary->max_timestamp_ms - segment->first_timestamp_ms > config->segment_ms;
+           summary->max_timestamp_ms - segment->first_timestamp_ms >
+               config->segment_ms - log_segment_jitter_ms(log, segment);
 }
 
 /* The producer state as it is now: everything below the log end applied, nothing above. */

@@ -429,7 +429,8 @@ bool partition_log_roll_before(struct partition_log *log, int64_t first_timestam
     log_store_adopt(log->store);
     if (log->failed || log->busy || log->dropped || last == NULL || last->sealed ||
         !last->created || last->bytes == 0 || log->durable != log->log_end ||
-        last->first_timestamp_ms < 0 || last->first_timestamp_ms >= first_timestamp_ms) {
+        last->first_timestamp_ms < 0 ||
+        last->first_timestamp_ms - log_segment_jitter_ms(log, last) >= first_timestamp_ms) {
         return false;
     }
     log_roll(log);

@@ -26,7 +26,9 @@ struct partition_log;
 struct log_config {
     int64_t segment_bytes; /* roll before a segment would exceed this */
     int64_t segment_ms;
+    int64_t segment_jitter_ms; /* segments end up to so much earlier, each by its own share */
     int64_t index_interval_bytes;
+    int64_t index_bytes; /* roll when an index has this; 0: no limit */
     int64_t retention_ms, retention_bytes;
     bool delete_old; /* cleanup.policy has delete */
     bool compacted;  /* cleanup.policy has compact: gaps between offsets are legal */

@@ -63,6 +63,11 @@ void segment_index_free(struct segment_index *index)
     free(index);
 }
 
+int64_t segment_index_entries(const struct segment_index *index, enum index_kind kind)
+{
+    return (int64_t)index->blocks[kind] * INDEX_BLOCK_ENTRIES + index->tails[kind].count;
+}
+
 static void index_block_encode(uint8_t *block, enum index_kind kind, int64_t segment_base,
                                uint32_t rank, const struct index_tail *tail)
 {

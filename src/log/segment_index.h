@@ -53,6 +53,8 @@ bool segment_index_find(const struct segment_index *index, enum index_kind kind,
                         int64_t wanted, struct index_entry *out);
 /* The segment now ends earlier: forgets what lies from there on. */
 void segment_index_cut(struct segment_index *index, int64_t offset_delta, int64_t position);
+/* Entries made so far, those of a segment that was opened again included. */
+int64_t segment_index_entries(const struct segment_index *index, enum index_kind kind);
 /* Ends the unfinished blocks: for a segment that takes no more. */
 void segment_index_seal(struct segment_index *index, int64_t segment_base);
 /* Where in the file the first pending block goes. */

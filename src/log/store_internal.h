@@ -469,6 +469,8 @@ void compaction_await_swap(struct partition_log *log, void (*resume)(void *conte
 /* ---- retention.c ---- */
 /* The floor is on record: removes the files of what was retired when its recording began. */
 void retention_remove_retired(struct partition_log *log);
+/* append.c: how much earlier than segment_ms says this one ends. */
+int64_t log_segment_jitter_ms(const struct partition_log *log, const struct segment *segment);
 /* Takes out segments that lie below the log start. */
 void retention_retire(struct partition_log *log);
 /* What is to be on record of the wall clock; -1: nothing yet. */

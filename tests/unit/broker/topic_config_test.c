@@ -39,7 +39,7 @@ static const struct {
     {"min.insync.replicas", "1", TOPIC_CONFIG_INT},
     {"max.message.bytes", "1048588", TOPIC_CONFIG_INT},
     {"preallocate", "false", TOPIC_CONFIG_BOOLEAN},
-    {"file.delete.delay.ms", "60000", TOPIC_CONFIG_LONG},
+    {"file.delete.delay.ms", "0", TOPIC_CONFIG_LONG}, /* Kafka: 60000 */
     {"remote.storage.enable", "false", TOPIC_CONFIG_BOOLEAN},
     {"local.retention.ms", "-2", TOPIC_CONFIG_LONG},
     {"local.retention.bytes", "-2", TOPIC_CONFIG_LONG},
@@ -195,6 +195,7 @@ static void what_we_would_not_keep_is_refused_with_the_reason(void **state)
         {"local.retention.ms", "1000", "there is no remote storage"},
         {"local.retention.bytes", "1000", "there is no remote storage"},
         {"preallocate", "true", "reserved in steps"},
+        {"file.delete.delay.ms", "60000", "as soon as nothing reads them"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct error error = {0};

@@ -584,6 +584,67 @@ static void gaps_are_kept_and_read_over_in_a_compacted_log(void **state)
     memory_disk_deinit(&disk);
 }
 
+enum { ROLLS = 12 };
+
+/* Appends one record after the other, `step_ms` apart, up to 2000, until so many segments are full;
+ * how many records each took. */
+static void fill_segments(const struct log_config *config, int64_t step_ms, int taken[ROLLS])
+{
+    struct memory_disk disk;
+    struct log_fixture f;
+    uint32_t full = 0;
+    fixture_begin(&f, &disk);
+    f.config = *config;
+    fixture_open(&f);
+    memset(taken, 0, ROLLS * sizeof(taken[0]));
+    for (int i = 0; i < 2000; i++) {
+        assert_int_equal(fixture_append_to(f.log, 1, 1, 1000000 + i * step_ms, 20), STATUS_OK);
+        full = partition_log_segment_count(f.log) - 1;
+        if (full == ROLLS) break;
+        taken[full]++;
+    }
+    fixture_stop(&f);
+    memory_disk_deinit(&disk);
+}
+
+static void a_segment_ends_by_age_less_its_share_of_the_jitter(void **state)
+{
+    (void)state;
+    struct log_config config = {.segment_bytes = 1 << 30, .segment_ms = 1000};
+    int taken[ROLLS], again[ROLLS], least = INT32_MAX, most = 0;
+    fill_segments(&config, 100, taken);
+    for (int i = 0; i < ROLLS; i++)
+        assert_int_equal(taken[i], 11);
+    config.segment_jitter_ms = 1000;
+    fill_segments(&config, 100, taken);
+    for (int i = 0; i < ROLLS; i++) {
+        assert_true(taken[i] >= 1 && taken[i] <= 11);
+        if (taken[i] < least) least = taken[i];
+        if (taken[i] > most) most = taken[i];
+    }
+    assert_true(most - least >= 3);
+    /* Not by chance: another run does the same. */
+    fill_segments(&config, 100, again);
+    assert_memory_equal(taken, again, sizeof(taken));
+}
+
+static void a_segment_ends_when_its_index_is_full(void **state)
+{
+    (void)state;
+    /* An entry each 1024 bytes: of about each eleventh of these records. */
+    struct log_config config = {.segment_bytes = 1 << 30, .index_bytes = 40};
+    int taken[ROLLS];
+    fill_segments(&config, 0, taken);
+    assert_true(taken[0] >= 40 && taken[0] <= 65);
+    assert_int_equal(taken[1], taken[0]);
+    config.index_bytes = 80;
+    fill_segments(&config, 0, taken);
+    assert_true(taken[0] >= 90 && taken[0] <= 125);
+    config.index_bytes = 0;
+    fill_segments(&config, 0, taken);
+    assert_int_equal(taken[0], 2000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -608,6 +669,8 @@ int main(void)
         cmocka_unit_test(the_synced_position_is_at_most_one_commit_behind_when_a_commit_starts),
         cmocka_unit_test(memory_stays_within_its_bound),
         cmocka_unit_test(gaps_are_kept_and_read_over_in_a_compacted_log),
+        cmocka_unit_test(a_segment_ends_by_age_less_its_share_of_the_jitter),
+        cmocka_unit_test(a_segment_ends_when_its_index_is_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
