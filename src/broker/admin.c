@@ -130,6 +130,7 @@ static enum status check_config(struct admin_change *change, const struct topic_
 {
     topic_config_deinit(&change->config);
     if (base != NULL) topic_config_copy(&change->config, base);
+    change->config.defaults = catalog_topic_defaults(change->broker, change->topic);
     for (uint32_t i = 0; i < change->change_count; i++) {
         enum status status = topic_config_set(&change->config, change->changes[i].key,
                                               change->changes[i].value, error);

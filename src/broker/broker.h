@@ -41,6 +41,8 @@ struct broker_settings {
     struct modern_group_options modern_groups; /* those of the new protocol (KIP-848) */
     uint32_t offset_metadata_bytes_max;        /* 4096; at most OFFSET_METADATA_BYTES_LIMIT */
     int64_t offsets_retention_ms;              /* of groups without members; 7 days */
+    /* Of topics that do not say otherwise; outlives the broker. NULL: Kafka's. */
+    const struct topic_config *topic_defaults;
 };
 void broker_settings_default(struct broker_settings *settings);
 

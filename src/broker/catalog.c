@@ -170,6 +170,11 @@ struct manifest_version topic_since(const struct topic *topic)
 
 /* ---- topics ---- */
 
+const struct topic_config *catalog_topic_defaults(const struct broker *broker, const char *name)
+{
+    return topic_name_is_internal(name) ? NULL : broker->settings.topic_defaults;
+}
+
 struct topic *topic_new(struct broker *broker, const char *name, const struct uuid *uid)
 {
     struct topic *topic = memory_new(sizeof(*topic));
@@ -180,6 +185,7 @@ struct topic *topic_new(struct broker *broker, const char *name, const struct uu
     topic->hidden = true;
     topic->grown_us = -1;
     topic_config_init(&topic->config);
+    topic->config.defaults = catalog_topic_defaults(broker, name);
     topic_config_settings(&topic->config, &topic->settings);
     internal_topic_settings(&topic->settings, topic->name);
     return topic;
@@ -198,6 +204,7 @@ void topic_configure(struct topic *topic, const struct topic_config *config)
 {
     struct topic_config copy;
     topic_config_copy(&copy, config);
+    copy.defaults = catalog_topic_defaults(topic->broker, topic->name);
     topic_config_deinit(&topic->config);
     topic->config = copy;
     topic_config_settings(&topic->config, &topic->settings);

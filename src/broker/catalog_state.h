@@ -69,6 +69,8 @@ void catalog_init(struct catalog *catalog);
 void catalog_deinit(struct broker *broker);
 /* A topic in memory, not yet in the catalog; its partitions are added with topic_add_partition().
  */
+/* What the broker is configured with for a topic of that name; the internal ones are our own. */
+const struct topic_config *catalog_topic_defaults(const struct broker *broker, const char *name);
 struct topic *topic_new(struct broker *broker, const char *name, const struct uuid *uid);
 void topic_free(struct topic *topic); /* with its partitions; logs are the store's */
 void topic_configure(struct topic *topic, const struct topic_config *config);

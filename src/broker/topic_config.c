@@ -25,6 +25,7 @@ void topic_config_deinit(struct topic_config *config)
 void topic_config_copy(struct topic_config *to, const struct topic_config *from)
 {
     topic_config_init(to);
+    to->defaults = from->defaults;
     if (from->count == 0) return;
     to->entries = memory_resize(NULL, from->count, sizeof(*to->entries));
     to->count = to->capacity = from->count;
@@ -122,7 +123,8 @@ enum status topic_config_restore(struct topic_config *config, const char *name, 
 static const char *value_of(const struct topic_config *config, const struct topic_config_key *key)
 {
     uint32_t at = entry_position(config, key);
-    return entry_is_at(config, at, key) ? config->entries[at].value : key->default_value;
+    if (entry_is_at(config, at, key)) return config->entries[at].value;
+    return config->defaults != NULL ? value_of(config->defaults, key) : key->default_value;
 }
 
 const char *topic_config_get(const struct topic_config *config, const char *name)
@@ -146,6 +148,11 @@ enum status topic_config_check(const struct topic_config *config, struct error *
                      "min.compaction.lag.ms: %lld is above max.compaction.lag.ms, which is %lld",
                      (long long)settings.min_compaction_lag_ms,
                      (long long)settings.max_compaction_lag_ms);
+}
+
+bool topic_config_has_default(const struct topic_config *config, const char *name)
+{
+    return config->defaults != NULL && topic_config_is_set(config->defaults, name);
 }
 
 /* Values are canonical, so they parse. */

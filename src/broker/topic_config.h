@@ -28,10 +28,13 @@ struct topic_config_key {
     const char *default_value;
     const char *documentation;
     const char *native_name; /* decisions 12; NULL: none */
+    const char *broker_name; /* what Kafka calls the broker's default for it; NULL: there is none */
 };
 const struct topic_config_key *topic_config_keys(uint32_t *count); /* ascending by name */
 /* By Kafka or native name; NULL: unknown. */
 const struct topic_config_key *topic_config_find(const char *name);
+/* By the broker's name for its default; NULL: none that may be set. */
+const struct topic_config_key *topic_config_find_default(const char *broker_name);
 
 /* The overrides of one topic; values are canonical text. */
 struct topic_config_entry {
@@ -41,6 +44,8 @@ struct topic_config_entry {
 struct topic_config {
     struct topic_config_entry *entries; /* ascending by key name */
     uint32_t count, capacity;
+    /* The broker's own defaults, which outlive it; NULL: Kafka's. Not compared. */
+    const struct topic_config *defaults;
 };
 void topic_config_init(struct topic_config *config);
 void topic_config_deinit(struct topic_config *config);
@@ -62,6 +67,8 @@ enum status topic_config_check(const struct topic_config *config, struct error *
 /* The value in force; borrowed. */
 const char *topic_config_get(const struct topic_config *config, const char *name);
 bool topic_config_is_set(const struct topic_config *config, const char *name);
+/* Of a topic's configuration: the broker has a default of its own for it. */
+bool topic_config_has_default(const struct topic_config *config, const char *name);
 
 /* Decoded for the paths that need it fast. */
 struct topic_settings {

@@ -22,122 +22,127 @@ static const struct topic_config_key config_keys[KEY_COUNT] = {
     [KEY_CLEANUP_POLICY] = {"cleanup.policy", TOPIC_CONFIG_LIST, "delete",
                             "What becomes of old records: delete (by age and size), compact (of "
                             "each key the newest stays), or both.",
-                            "cleanup_policy"},
+                            "cleanup_policy", NULL},
     [KEY_COMPRESSION_GZIP_LEVEL] = {"compression.gzip.level", TOPIC_CONFIG_INT, "-1",
                                     "The level, 1 to 9, at which the broker compresses with gzip "
                                     "where compression.type is gzip; -1: zlib's default.",
-                                    NULL},
+                                    NULL, "compression.gzip.level"},
     [KEY_COMPRESSION_LZ4_LEVEL] =
         {"compression.lz4.level", TOPIC_CONFIG_INT, "9",
          "The level, 1 to 17, at which the broker compresses with lz4 where compression.type is "
          "lz4. 9, the default, is the fast kind, as in Kafka; 12 and above are alike.",
-         NULL},
+         NULL, "compression.lz4.level"},
     [KEY_COMPRESSION_TYPE] =
         {"compression.type", TOPIC_CONFIG_STRING, "producer",
          "The codec that batches are stored by: gzip, snappy, lz4, zstd or uncompressed; the "
          "broker recompresses what comes by another. producer: batches stay as they come.",
-         NULL},
+         NULL, "compression.type"},
     [KEY_COMPRESSION_ZSTD_LEVEL] = {"compression.zstd.level", TOPIC_CONFIG_INT, "3",
                                     "The level, -131072 to 22, at which the broker compresses with "
                                     "zstd where compression.type is zstd.",
-                                    NULL},
+                                    NULL, "compression.zstd.level"},
     [KEY_DELETE_RETENTION_MS] = {"delete.retention.ms", TOPIC_CONFIG_LONG, "86400000",
                                  "How long a compacted topic keeps the marks of deleted keys, from "
                                  "their first compaction on.",
-                                 NULL},
+                                 NULL, "log.cleaner.delete.retention.ms"},
     [KEY_FILE_DELETE_DELAY_MS] =
         {"file.delete.delay.ms", TOPIC_CONFIG_LONG, "0",
-         "Only 0: the files of a removed segment go as soon as nothing reads them.", NULL},
+         "Only 0: the files of a removed segment go as soon as nothing reads them.", NULL, NULL},
     [KEY_FLUSH_MESSAGES] =
         {"flush.messages", TOPIC_CONFIG_LONG, "9223372036854775807",
-         "Any value holds: every record is synced to disk before it is acknowledged.", NULL},
+         "Any value holds: every record is synced to disk before it is acknowledged.", NULL, NULL},
     [KEY_FLUSH_MS] = {"flush.ms", TOPIC_CONFIG_LONG, "9223372036854775807",
                       "Any value holds: every record is synced to disk before it is acknowledged.",
-                      NULL},
+                      NULL, NULL},
     [KEY_FOLLOWER_REPLICATION_THROTTLED_REPLICAS] =
         {"follower.replication.throttled.replicas", TOPIC_CONFIG_LIST, "",
          "The replicas that follower.replication.throttled.rate applies to: a list of "
          "partition:broker, or *. That rate cannot be set, it is unlimited.",
-         NULL},
+         NULL, NULL},
     [KEY_INDEX_INTERVAL_BYTES] =
         {"index.interval.bytes", TOPIC_CONFIG_INT, "4096",
-         "Bytes of records between two entries of an index; below 1024 counts as 1024.", NULL},
+         "Bytes of records between two entries of an index; below 1024 counts as 1024.", NULL,
+         "log.index.interval.bytes"},
     [KEY_LEADER_REPLICATION_THROTTLED_REPLICAS] =
         {"leader.replication.throttled.replicas", TOPIC_CONFIG_LIST, "",
          "The replicas that leader.replication.throttled.rate applies to: a list of "
          "partition:broker, or *. That rate cannot be set, it is unlimited.",
-         NULL},
+         NULL, NULL},
     [KEY_LOCAL_RETENTION_BYTES] = {"local.retention.bytes", TOPIC_CONFIG_LONG, "-2",
                                    "Only -2, which is retention.bytes: there is no remote storage.",
-                                   NULL},
+                                   NULL, NULL},
     [KEY_LOCAL_RETENTION_MS] = {"local.retention.ms", TOPIC_CONFIG_LONG, "-2",
-                                "Only -2, which is retention.ms: there is no remote storage.",
+                                "Only -2, which is retention.ms: there is no remote storage.", NULL,
                                 NULL},
     [KEY_MAX_COMPACTION_LAG_MS] =
         {"max.compaction.lag.ms", TOPIC_CONFIG_LONG, "9223372036854775807",
          "The longest a record of a compacted topic stays out of reach of compaction; also the age "
          "at which its segments are closed. Not below min.compaction.lag.ms.",
-         NULL},
+         NULL, "log.cleaner.max.compaction.lag.ms"},
     [KEY_MAX_MESSAGE_BYTES] = {"max.message.bytes", TOPIC_CONFIG_INT, "1048588",
                                "The largest batch accepted: as it comes and, where the broker "
                                "recompresses it, as it is stored.",
-                               NULL},
+                               NULL, "message.max.bytes"},
     [KEY_MESSAGE_TIMESTAMP_AFTER_MAX_MS] =
         {"message.timestamp.after.max.ms", TOPIC_CONFIG_LONG, "3600000",
-         "How far a record's create time may lie ahead of the broker's clock.", NULL},
+         "How far a record's create time may lie ahead of the broker's clock.", NULL,
+         "log.message.timestamp.after.max.ms"},
     [KEY_MESSAGE_TIMESTAMP_BEFORE_MAX_MS] =
         {"message.timestamp.before.max.ms", TOPIC_CONFIG_LONG, "9223372036854775807",
-         "How far a record's create time may lie behind the broker's clock.", NULL},
+         "How far a record's create time may lie behind the broker's clock.", NULL,
+         "log.message.timestamp.before.max.ms"},
     [KEY_MESSAGE_TIMESTAMP_TYPE] = {"message.timestamp.type", TOPIC_CONFIG_STRING, "CreateTime",
                                     "CreateTime: records keep their producer's time. "
                                     "LogAppendTime: they get the broker's at the append.",
-                                    NULL},
+                                    NULL, "log.message.timestamp.type"},
     [KEY_MIN_CLEANABLE_DIRTY_RATIO] = {"min.cleanable.dirty.ratio", TOPIC_CONFIG_DOUBLE, "0.5",
                                        "The share of bytes written since the last pass above which "
                                        "a partition of a compacted topic is compacted.",
-                                       NULL},
+                                       NULL, "log.cleaner.min.cleanable.ratio"},
     [KEY_MIN_COMPACTION_LAG_MS] =
         {"min.compaction.lag.ms", TOPIC_CONFIG_LONG, "0",
-         "How long a record is safe from compaction. Not above max.compaction.lag.ms.", NULL},
+         "How long a record is safe from compaction. Not above max.compaction.lag.ms.", NULL,
+         "log.cleaner.min.compaction.lag.ms"},
     [KEY_MIN_INSYNC_REPLICAS] =
         {"min.insync.replicas", TOPIC_CONFIG_INT, "1",
          "Replicas in sync that acks=all needs. It raises the group's minimum (MinInsyncReplicas) "
          "and never lowers it; more than there are brokers means all of them.",
-         NULL},
+         NULL, NULL},
     [KEY_PREALLOCATE] = {"preallocate", TOPIC_CONFIG_BOOLEAN, "false",
                          "Only false: the space of a segment is reserved in steps of up to 8 MiB.",
-                         NULL},
+                         NULL, NULL},
     [KEY_REMOTE_STORAGE_ENABLE] = {"remote.storage.enable", TOPIC_CONFIG_BOOLEAN, "false",
-                                   "Only false: there is no remote storage.", NULL},
+                                   "Only false: there is no remote storage.", NULL, NULL},
     [KEY_RETENTION_BYTES] = {"retention.bytes", TOPIC_CONFIG_LONG, "-1",
                              "Bytes that a partition keeps at least when its oldest closed "
                              "segments go for their size; -1: no limit.",
-                             "max_log_bytes"},
+                             "max_log_bytes", "log.retention.bytes"},
     [KEY_RETENTION_MS] = {"retention.ms", TOPIC_CONFIG_LONG, "604800000",
                           "Age at which a segment goes, when all its records are older; -1: never.",
-                          "retention"},
+                          "retention", "log.retention.ms"},
     [KEY_SEGMENT_BYTES] = {"segment.bytes", TOPIC_CONFIG_INT, "1073741824",
-                           "The size at which a segment is closed.", "max_segment_size"},
+                           "The size at which a segment is closed.", "max_segment_size",
+                           "log.segment.bytes"},
     [KEY_SEGMENT_INDEX_BYTES] = {"segment.index.bytes", TOPIC_CONFIG_INT, "10485760",
                                  "The size of a segment's offset or time index at which the "
                                  "segment is closed, counted in entries of 8 and 12 bytes.",
-                                 NULL},
+                                 NULL, "log.index.size.max.bytes"},
     [KEY_SEGMENT_JITTER_MS] =
         {"segment.jitter.ms", TOPIC_CONFIG_LONG, "0",
          "Segments are closed up to so much before segment.ms is over, each by its own share.",
-         NULL},
+         NULL, "log.roll.jitter.ms"},
     [KEY_SEGMENT_MS] = {"segment.ms", TOPIC_CONFIG_LONG, "604800000",
                         "The age at which a segment is closed: by the first record that is so much "
                         "younger than its first one.",
-                        NULL},
+                        NULL, "log.roll.ms"},
     [KEY_UNCLEAN_LEADER_ELECTION_ENABLE] = {"unclean.leader.election.enable", TOPIC_CONFIG_BOOLEAN,
                                             "false",
                                             "Only false: a replica that is not in sync never "
                                             "leads, for it would lose acknowledged records.",
-                                            NULL},
+                                            NULL, NULL},
     [KEY_OFFSET_GAPS] = {TOPIC_CONFIG_OFFSET_GAPS, TOPIC_CONFIG_BOOLEAN, "false",
                          "The topic was compacted: its offsets have gaps for as long as it lives.",
-                         NULL},
+                         NULL, NULL},
 };
 
 /* What a value must satisfy besides its type. */
@@ -213,6 +218,15 @@ const struct topic_config_key *topic_config_find(const char *name)
         const char *native_name = config_keys[i].native_name;
         if (strcmp(config_keys[i].name, name) == 0) return &config_keys[i];
         if (native_name != NULL && strcmp(native_name, name) == 0) return &config_keys[i];
+    }
+    return NULL;
+}
+
+const struct topic_config_key *topic_config_find_default(const char *broker_name)
+{
+    for (size_t i = 0; i < KEY_PUBLIC_COUNT; i++) {
+        const char *name = config_keys[i].broker_name;
+        if (name != NULL && strcmp(name, broker_name) == 0) return &config_keys[i];
     }
     return NULL;
 }

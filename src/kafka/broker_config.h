@@ -15,6 +15,7 @@ enum kafka_config_type {
     KAFKA_CONFIG_STRING = 2,
     KAFKA_CONFIG_INT = 3,
     KAFKA_CONFIG_LONG = 5,
+    KAFKA_CONFIG_DOUBLE = 6,
     KAFKA_CONFIG_LIST = 7,
 };
 
@@ -22,8 +23,15 @@ struct broker_config {
     const char *name;
     enum kafka_config_type type;
     struct slice value;
+    struct slice default_value; /* data NULL: it has none, it is always given */
+    const char *documentation;
 };
 /* All of them, ascending by name, in the request's arena; NULL when it failed. */
 const struct broker_config *broker_configs(struct kafka_request *request, uint32_t *count);
+
+/* What this broker's configuration says a topic setting is where the topic does not say; data NULL:
+ * nothing. */
+struct slice broker_topic_default(struct kafka_request *request, const struct topic_config *config,
+                                  const struct topic_config_key *key);
 
 #endif

@@ -23,8 +23,10 @@ const struct topic *config_change_find(struct kafka_request *request, int8_t res
         return NULL;
     }
     if (resource_type != KAFKA_RESOURCE_TOPIC) {
-        config_change_fail(request, outcome, KAFKA_INVALID_REQUEST,
-                           "only topics are configured over the network");
+        config_change_fail(
+            request, outcome, KAFKA_INVALID_REQUEST,
+            "settings of brokers are read-only here: they stand in each broker's configuration "
+            "file (Server.Kafka)");
         return NULL;
     }
     const struct topic *topic = kafka_find_topic(request, resource_name);

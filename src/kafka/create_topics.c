@@ -10,6 +10,7 @@
 
 #define USE_DEFAULT         (-1)
 #define SOURCE_TOPIC        1
+#define SOURCE_BROKER       4
 #define SOURCE_DEFAULT      5
 #define VERSION_DESCRIPTION 5
 
@@ -62,7 +63,9 @@ static void describe_configs(struct kafka_request *request, const struct topic *
         const char *value = topic_config_get(config, keys[i].name);
         entry->name = kafka_text(keys[i].name);
         entry->value = arena_copy(&request->arena, kafka_text(value));
-        entry->config_source = set ? SOURCE_TOPIC : SOURCE_DEFAULT;
+        entry->config_source = set                                              ? SOURCE_TOPIC
+                               : topic_config_has_default(config, keys[i].name) ? SOURCE_BROKER
+                                                                                : SOURCE_DEFAULT;
     }
 }
 

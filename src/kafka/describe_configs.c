@@ -28,22 +28,23 @@ static void fail(struct kafka_request *request, result_answer *out, int16_t erro
     out->error_message = arena_copy(&request->arena, kafka_text(text));
 }
 
-/* Where a value comes from, the nearest first. */
-static void put_synonyms(struct kafka_request *request, const char *name, struct slice value,
-                         enum kafka_config_source source, struct slice default_value,
-                         config_answer *out)
+/* Where a value comes from, the nearest first; at most three. */
+static void put_synonym(struct kafka_request *request, const char *name, struct slice value,
+                        enum kafka_config_source source, config_answer *out)
 {
     if (!KAFKA_MESSAGE(request, describe_configs)->include_synonyms) return;
-    out->synonyms.items = kafka_describe_configs_response_synonym_new(&request->arena, 2);
-    if (out->synonyms.items == NULL) return;
-    struct kafka_describe_configs_response_synonym *synonym = out->synonyms.items;
-    *synonym++ =
-        (struct kafka_describe_configs_response_synonym){kafka_text(name), value, (int8_t)source};
-    if (source == KAFKA_SOURCE_TOPIC) {
-        *synonym++ = (struct kafka_describe_configs_response_synonym){
-            kafka_text(name), default_value, KAFKA_SOURCE_DEFAULT};
+    if (out->synonyms.items == NULL) {
+        out->synonyms.items = kafka_describe_configs_response_synonym_new(&request->arena, 3);
+        if (out->synonyms.items == NULL) return;
     }
-    out->synonyms.count = (int32_t)(synonym - out->synonyms.items);
+    out->synonyms.items[out->synonyms.count++] =
+        (struct kafka_describe_configs_response_synonym){kafka_text(name), value, (int8_t)source};
+}
+
+static void put_documentation(struct kafka_request *request, const char *text, config_answer *out)
+{
+    if (!KAFKA_MESSAGE(request, describe_configs)->include_documentation) return;
+    out->documentation = kafka_text(text);
 }
 
 /* ---- a topic ---- */
@@ -51,16 +52,26 @@ static void put_synonyms(struct kafka_request *request, const char *name, struct
 static void put_topic_config(struct kafka_request *request, const struct topic_config *config,
                              const struct topic_config_key *key, config_answer *out)
 {
-    bool set = topic_config_is_set(config, key->name);
+    const char *outer = key->broker_name != NULL ? key->broker_name : key->name;
     out->name = kafka_text(key->name);
-    out->value = kafka_text(topic_config_get(config, key->name));
-    out->config_source = set ? KAFKA_SOURCE_TOPIC : KAFKA_SOURCE_DEFAULT;
     out->config_type = (int8_t)key->type;
-    if (KAFKA_MESSAGE(request, describe_configs)->include_documentation) {
-        out->documentation = kafka_text(key->documentation);
+    out->config_source = KAFKA_SOURCE_DEFAULT;
+    out->value = kafka_text(key->default_value);
+    put_documentation(request, key->documentation, out);
+    struct slice default_of_broker = broker_topic_default(request, config, key);
+    if (default_of_broker.data != NULL) {
+        out->config_source = KAFKA_SOURCE_STATIC_BROKER;
+        out->value = default_of_broker;
     }
-    put_synonyms(request, key->name, out->value, (enum kafka_config_source)out->config_source,
-                 kafka_text(key->default_value), out);
+    if (topic_config_is_set(config, key->name)) {
+        out->config_source = KAFKA_SOURCE_TOPIC;
+        out->value = kafka_text(topic_config_get(config, key->name));
+        put_synonym(request, key->name, out->value, KAFKA_SOURCE_TOPIC, out);
+    }
+    if (default_of_broker.data != NULL) {
+        put_synonym(request, outer, default_of_broker, KAFKA_SOURCE_STATIC_BROKER, out);
+    }
+    put_synonym(request, outer, kafka_text(key->default_value), KAFKA_SOURCE_DEFAULT, out);
 }
 
 static void describe_topic(struct kafka_request *request, const resource_asked *resource,
@@ -114,10 +125,17 @@ static void describe_broker(struct kafka_request *request, const resource_asked 
         config->name = kafka_text(configs[i].name);
         config->value = configs[i].value;
         config->read_only = true;
-        config->config_source = KAFKA_SOURCE_STATIC_BROKER;
         config->config_type = (int8_t)configs[i].type;
-        put_synonyms(request, configs[i].name, config->value, KAFKA_SOURCE_STATIC_BROKER,
-                     KAFKA_NULL, config);
+        put_documentation(request, configs[i].documentation, config);
+        bool usual = kafka_slice_equal(configs[i].value, configs[i].default_value);
+        config->config_source = usual ? KAFKA_SOURCE_DEFAULT : KAFKA_SOURCE_STATIC_BROKER;
+        if (!usual) {
+            put_synonym(request, configs[i].name, config->value, KAFKA_SOURCE_STATIC_BROKER,
+                        config);
+        }
+        if (configs[i].default_value.data == NULL) continue;
+        put_synonym(request, configs[i].name, configs[i].default_value, KAFKA_SOURCE_DEFAULT,
+                    config);
     }
 }
 

@@ -129,6 +129,17 @@ static enum status check_groups(const struct server_config *config, struct error
                      (long long)config->kafka_session_ms_max);
 }
 
+static enum status check_topic_defaults(const struct server_config *config, struct error *error)
+{
+    struct topic_config defaults;
+    struct error detail = {0};
+    enum status status = config_topic_defaults(config, &defaults, &detail);
+    topic_config_deinit(&defaults);
+    if (status == STATUS_OK) return STATUS_OK;
+    return error_set(error, STATUS_INVALID_CONFIG,
+                     "Server.Kafka.log.cleaner.min.compaction.lag.ms: of topics, %s", detail.text);
+}
+
 static bool same_place(const char *host, const char *other)
 {
     static const char *const any[] = {"", "0.0.0.0", "::", "*"};
@@ -230,6 +241,7 @@ static enum status finish(struct server_config *config, struct error *error)
     enum status status = check_user(config, error);
     if (status == STATUS_OK) status = finish_memory(config, error);
     if (status == STATUS_OK) status = check_groups(config, error);
+    if (status == STATUS_OK) status = check_topic_defaults(config, error);
     if (status == STATUS_OK) status = config_finish_replication(config, error);
     if (config->acks[0] == '\0') {
         snprintf(config->acks, sizeof(config->acks),

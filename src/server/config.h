@@ -23,6 +23,15 @@
 #define CONFIG_TEXT_BYTES   512
 #define CONFIG_WARNINGS_MAX 32
 
+/* A setting of topics that do not say otherwise. */
+#define CONFIG_TOPIC_DEFAULTS_MAX 32
+#define CONFIG_TOPIC_VALUE_BYTES  64
+struct config_topic_default {
+    const char *key; /* the topic's name for it */
+    char value[CONFIG_TOPIC_VALUE_BYTES];
+    int64_t unit; /* what the number given was multiplied by: the finer one counts */
+};
+
 struct server_config {
     char host[GROUP_HOST_BYTES];
     int64_t port;
@@ -52,6 +61,8 @@ struct server_config {
     int64_t kafka_offset_metadata_bytes_max, kafka_offsets_retention_minutes;
     char kafka_rack[GROUP_HOST_BYTES];
     char kafka_migration[16];
+    struct config_topic_default topic_defaults[CONFIG_TOPIC_DEFAULTS_MAX];
+    uint32_t topic_default_count;
     /* Server.Replication; AckTimeout and the rest are in `replication` */
     bool replication_enabled, replication_enabled_given, failover_present, failover_enabled;
     char role[16];
@@ -95,6 +106,11 @@ size_t config_largest_frame_bytes(const struct server_config *config);
 
 /* Client connections at a limit of so many descriptors; 0: it is too low for any. */
 int64_t config_connections_max(const struct server_config *config, uint64_t descriptors);
+
+/* `out` is to be deinited. */
+STATUS_MUST_CHECK
+enum status config_topic_defaults(const struct server_config *config, struct topic_config *out,
+                                  struct error *error);
 
 void config_warn(struct server_config *config, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -43,6 +43,10 @@
     {                                   \
         path, KEY_IGNORED, 0, 0, 0, why \
     }
+#define TOPIC(path, key, unit)           \
+    {                                    \
+        path, KEY_TOPIC, 0, unit, 0, key \
+    }
 #define LATER(path, why)              \
     {                                 \
         path, KEY_LATER, 0, 0, 0, why \
@@ -123,6 +127,29 @@ static const struct config_key keys[] = {
     INT("Server.Kafka.offset.metadata.max.bytes", kafka_offset_metadata_bytes_max, 0,
         OFFSET_METADATA_BYTES_LIMIT),
     INT("Server.Kafka.offsets.retention.minutes", kafka_offsets_retention_minutes, 1, 2147483647),
+    TOPIC("Server.Kafka.compression.gzip.level", "compression.gzip.level", 1),
+    TOPIC("Server.Kafka.compression.lz4.level", "compression.lz4.level", 1),
+    TOPIC("Server.Kafka.compression.type", "compression.type", 1),
+    TOPIC("Server.Kafka.compression.zstd.level", "compression.zstd.level", 1),
+    TOPIC("Server.Kafka.log.cleaner.delete.retention.ms", "delete.retention.ms", 1),
+    TOPIC("Server.Kafka.log.cleaner.max.compaction.lag.ms", "max.compaction.lag.ms", 1),
+    TOPIC("Server.Kafka.log.cleaner.min.cleanable.ratio", "min.cleanable.dirty.ratio", 1),
+    TOPIC("Server.Kafka.log.cleaner.min.compaction.lag.ms", "min.compaction.lag.ms", 1),
+    TOPIC("Server.Kafka.log.index.interval.bytes", "index.interval.bytes", 1),
+    TOPIC("Server.Kafka.log.index.size.max.bytes", "segment.index.bytes", 1),
+    TOPIC("Server.Kafka.log.message.timestamp.after.max.ms", "message.timestamp.after.max.ms", 1),
+    TOPIC("Server.Kafka.log.message.timestamp.before.max.ms", "message.timestamp.before.max.ms", 1),
+    TOPIC("Server.Kafka.log.message.timestamp.type", "message.timestamp.type", 1),
+    TOPIC("Server.Kafka.log.retention.bytes", "retention.bytes", 1),
+    TOPIC("Server.Kafka.log.retention.hours", "retention.ms", 3600000),
+    TOPIC("Server.Kafka.log.retention.minutes", "retention.ms", 60000),
+    TOPIC("Server.Kafka.log.retention.ms", "retention.ms", 1),
+    TOPIC("Server.Kafka.log.roll.hours", "segment.ms", 3600000),
+    TOPIC("Server.Kafka.log.roll.jitter.hours", "segment.jitter.ms", 3600000),
+    TOPIC("Server.Kafka.log.roll.jitter.ms", "segment.jitter.ms", 1),
+    TOPIC("Server.Kafka.log.roll.ms", "segment.ms", 1),
+    TOPIC("Server.Kafka.log.segment.bytes", "segment.bytes", 1),
+    TOPIC("Server.Kafka.message.max.bytes", "max.message.bytes", 1),
     SECTION("Server.Replication"),
     BOOL(R "Enabled", replication_enabled),
     INT(R "ReplicaId", replica_id, 0, 2147483647),

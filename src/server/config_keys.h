@@ -5,8 +5,11 @@
 #ifndef MOONMQ_SERVER_CONFIG_KEYS_H
 #define MOONMQ_SERVER_CONFIG_KEYS_H
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/status.h"
 
 enum config_key_type {
     KEY_INT,     /* int64_t within [low, high] */
@@ -15,6 +18,7 @@ enum config_key_type {
     KEY_TEXT,    /* char[high] */
     KEY_SECRET,  /* the same, never shown */
     KEY_BOOL,
+    KEY_TOPIC,   /* the default of the topic setting `text`; a number is multiplied by `low` */
     KEY_SECTION, /* an object of further keys */
     KEY_IGNORED, /* known, accepted, means nothing here: a warning */
     KEY_LATER,   /* comes with a later version: refused, with `text`, unless it says "off" */
@@ -41,5 +45,14 @@ const char *config_key_name(const char *path);
 
 /* The key that was probably meant by `path`; NULL: it is like none. */
 const char *config_key_suggest(const char *path);
+
+/* config_topics.c */
+struct server_config;
+STATUS_MUST_CHECK
+enum status config_read_topic_default(const struct config_key *key, const json_t *value,
+                                      struct server_config *config, struct error *error);
+/* What is in force by a KEY_TOPIC, a new reference; NULL: another unit of the same says it. */
+json_t *config_topic_default_value(const struct server_config *config,
+                                   const struct config_key *key);
 
 #endif

@@ -154,6 +154,12 @@ static void add_foreign(struct rows *rows, const struct config_key *key)
     }
 }
 
+static void add_topic_default(struct rows *rows, const struct config_key *key)
+{
+    json_t *value = config_topic_default_value(rows->config, key);
+    if (value != NULL) add_row(rows, key->path, value, false, NULL);
+}
+
 static void add_key(struct rows *rows, const struct config_key *key)
 {
     const char *at = (const char *)rows->config + key->offset;
@@ -167,6 +173,7 @@ static void add_key(struct rows *rows, const struct config_key *key)
     case KEY_TEXT: add_row(rows, key->path, text_value(at), false, note); return;
     case KEY_SECRET: add_row(rows, key->path, masked(at), true, note); return;
     case KEY_BOOL: add_row(rows, key->path, json_boolean(*(const bool *)at), false, note); return;
+    case KEY_TOPIC: add_topic_default(rows, key); return;
     case KEY_PEERS: add_peers(rows, note); return;
     case KEY_TOKEN: add_tokens(rows, note); return;
     case KEY_IGNORED:

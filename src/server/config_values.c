@@ -106,6 +106,7 @@ static enum status read_value(const struct config_key *key, const json_t *value,
         if (!json_is_boolean(value)) return wrong_type(key->path, "true or false", error);
         *(bool *)at = json_is_true(value);
         return STATUS_OK;
+    case KEY_TOPIC: return config_read_topic_default(key, value, config, error);
     case KEY_SECTION:
         if (!json_is_object(value)) return wrong_type(key->path, "an object", error);
         return read_section(value, key->path, config, error);

@@ -232,6 +232,11 @@ static void make_node(struct server *server)
         .random_seed = system_random(),
     };
     fill_settings(config, &broker.settings);
+    /* Checked when the file was read. */
+    struct error error;
+    enum status status = config_topic_defaults(config, &server->topic_defaults, &error);
+    ASSERT(status == STATUS_OK);
+    broker.settings.topic_defaults = &server->topic_defaults;
     server->broker = broker_new(&broker);
     ASSERT(server->broker != NULL);
     if (config->replication.enabled || replication_is_static(&config->replication)) {
@@ -385,6 +390,7 @@ static void tear_down(struct server *server)
     node_free(server->node);
     rpc_http_free(server->transport);
     if (server->broker != NULL) broker_free(server->broker);
+    topic_config_deinit(&server->topic_defaults);
     if (server->kafka != NULL) kafka_free(server->kafka);
     if (server->native != NULL) native_free(server->native);
     timer_free(server->stop_timer);

@@ -21,6 +21,7 @@ struct server {
     struct executor *executor;
     struct rpc_transport *transport; /* NULL: a group of one */
     struct broker *broker;
+    struct topic_config topic_defaults; /* the broker's */
     struct node *node;
     struct kafka *kafka;
     struct native *native;

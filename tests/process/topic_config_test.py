@@ -1,4 +1,5 @@
 """Topic settings have the effect that they promise, or are refused by name."""
+import json
 import struct
 import time
 
@@ -226,3 +227,59 @@ def test_what_would_not_be_kept_is_refused_by_name_whoever_asks(broker, run_moon
     assert code == INVALID_CONFIG and "max.compaction.lag.ms" in message
     run_moonmq("topic", "alter", topic, "segment.ms=123456", "--bootstrap", broker.group.bootstrap)
     assert "123456" in run_moonmq("topic", "describe", topic, "--bootstrap", broker.group.bootstrap).stdout
+
+
+# ---- the broker's own defaults ----
+
+def described(group, kind, name):
+    client = AdminClient({"bootstrap.servers": group.bootstrap, **FAST})
+    resource = ConfigResource(kind, name)
+    return client.describe_configs([resource], request_timeout=30)[resource].result(60)
+
+
+STATIC, DEFAULT, TOPIC = 4, 5, 1
+
+
+def test_topics_that_say_nothing_follow_the_brokers_configuration(new_group):
+    group = new_group(1, server={"Kafka": {
+        "message.max.bytes": 500, "compression.type": "gzip", "log.segment.bytes": 1048576, "log.retention.hours": 2,
+        "log.retention.minutes": 3, "log.message.timestamp.type": "LogAppendTime", "num.partitions": 2,
+        "log.cleaner.min.cleanable.ratio": 0.25}}).start()
+    broker = group.brokers[0]
+    new_topic(group, "plain")
+    new_topic(group, "own", max_message_bytes=2000, compression_type="producer", message_timestamp_type="CreateTime")
+    for topic, taken, stamped, codec in [("plain", MESSAGE_TOO_LARGE, True, 1), ("own", 0, False, 0)]:
+        assert produce_raw(broker, topic, batch_at(now_ms(), [b"x" * 600]))[0] == taken
+        error, _, append_ms = produce_raw(broker, topic, batch_at(now_ms(), [b"y" * 90]))
+        assert error == 0 and (append_ms > 0) == stamped
+        entries = described(group, "topic", topic)
+        assert entries["retention.ms"].value == "180000" and entries["retention.ms"].source == STATIC
+        assert entries["segment.bytes"].value == "1048576"
+        assert entries["segment.ms"].source == DEFAULT
+        assert entries["max.message.bytes"].source == (TOPIC if topic == "own" else STATIC)
+    entries = described(group, "broker", "1")
+    expected = {"message.max.bytes": ("500", STATIC), "log.retention.ms": ("180000", STATIC),
+                "log.segment.bytes": ("1048576", STATIC), "compression.type": ("gzip", STATIC),
+                "num.partitions": ("2", STATIC), "log.roll.ms": ("604800000", DEFAULT),
+                "log.cleaner.min.cleanable.ratio": ("0.25", STATIC), "delete.topic.enable": ("true", DEFAULT),
+                "unclean.leader.election.enable": ("false", DEFAULT)}
+    for name, (value, source) in expected.items():
+        assert (entries[name].value, entries[name].source) == (value, source), name
+        assert entries[name].is_read_only
+    with pytest.raises(KafkaException) as caught:
+        client = AdminClient({"bootstrap.servers": group.bootstrap, **FAST})
+        resource = ConfigResource("broker", "1", set_config={"num.partitions": "3"})
+        client.alter_configs([resource], request_timeout=30)[resource].result(60)
+    assert caught.value.args[0].code() == 42 and "read-only" in caught.value.args[0].str()
+    broker.terminate()
+    assert [batch.attributes & 7 for batch in stored(broker, "plain")] == [1]
+    assert [batch.attributes & 7 for batch in stored(broker, "own")] == [0, 0]
+
+
+def test_defaults_that_topics_would_not_take_stop_the_start(tmp_path, run_moonmq):
+    path = tmp_path / "appsettings.json"
+    for key, value in [("log.segment.bytes", 14), ("compression.type", "brotli"), ("log.retention.hours", "x"),
+                       ("log.cleanup.policy", "compact"), ("unclean.leader.election.enable", True)]:
+        path.write_text(json.dumps({"Server": {"Kafka": {key: value}}}))
+        done = run_moonmq("config", "check", path, check=False)
+        assert done.returncode == 78 and key in done.stderr, (key, done.stderr)

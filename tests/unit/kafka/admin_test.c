@@ -230,6 +230,33 @@ static void topic_configuration_says_where_a_value_comes_from(void **state)
                      KAFKA_UNKNOWN_TOPIC_OR_PARTITION);
 }
 
+static void a_topic_that_says_nothing_shows_the_brokers_default(void **state)
+{
+    struct client *client = *state;
+    struct slice key = kafka_text("retention.ms");
+    struct topic_config defaults;
+    topic_config_init(&defaults);
+    assert_int_equal(topic_config_set(&defaults, "retention.ms", "5000", NULL), STATUS_OK);
+    fake.topics[0].config.defaults = &defaults;
+    const struct kafka_describe_configs_response_config *config =
+        describe(client, 2, "orders", &key, 1)->configs.items;
+    assert_text(config->value, "5000");
+    assert_int_equal(config->config_source, 4);
+    assert_int_equal(config->synonyms.count, 2);
+    assert_text(config->synonyms.items[0].name, "log.retention.ms");
+    assert_text(config->synonyms.items[1].value, "604800000");
+    assert_int_equal(config->synonyms.items[1].source, 5);
+    assert_int_equal(topic_config_set(&fake.topics[0].config, "retention.ms", "1000", NULL),
+                     STATUS_OK);
+    config = describe(client, 2, "orders", &key, 1)->configs.items;
+    assert_int_equal(config->config_source, 1);
+    assert_int_equal(config->synonyms.count, 3);
+    assert_text(config->synonyms.items[0].name, "retention.ms");
+    assert_text(config->synonyms.items[1].value, "5000");
+    fake.topics[0].config.defaults = NULL;
+    topic_config_deinit(&defaults);
+}
+
 static void broker_describes_itself_only(void **state)
 {
     struct client *client = *state;
@@ -518,6 +545,7 @@ int main(void)
         CLIENT_TEST(topics_are_deleted_by_name_or_id),
         CLIENT_TEST(topics_only_grow),
         CLIENT_TEST(topic_configuration_says_where_a_value_comes_from),
+        CLIENT_TEST(a_topic_that_says_nothing_shows_the_brokers_default),
         CLIENT_TEST(broker_describes_itself_only),
         CLIENT_TEST(single_settings_are_set_and_unset),
         CLIENT_TEST(lists_are_added_to_and_taken_from),
