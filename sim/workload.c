@@ -16,6 +16,8 @@ static void add_payers(struct sim_workload *workload, int *client)
         sim_topic_change(workload->pay_topics[i], "segment.ms", random_between(random, 300, 8000));
         sim_topic_change(workload->pay_topics[i], "retention.ms", -1);
     }
+    /* What goes into this one is recompressed, on a worker, before it is appended. */
+    sim_topic_change_text(workload->pay_topics[1], "compression.type", "lz4");
     workload->payer_count = (int)random_between(random, 1, SIM_PAYERS_MAX);
     for (int i = 0; i < workload->payer_count; i++)
         workload->payers[i] = sim_payer_new(workload, i, client);

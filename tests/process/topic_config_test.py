@@ -14,6 +14,7 @@ from group import wait_for
 from history import FAST
 
 INVALID_TIMESTAMP, MESSAGE_TOO_LARGE, INVALID_CONFIG, INVALID_RECORD = 32, 10, 40, 87
+UNSUPPORTED_COMPRESSION_TYPE = 76
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 VALUES = [b"a value that is said more than once, more than once, %d" % i for i in range(20)]
 
@@ -160,6 +161,23 @@ def test_records_of_a_compacted_topic_need_a_key(broker):
     assert produce_raw(broker, topic, batch_at(now_ms()))[0] == INVALID_RECORD
     alter(broker.group, topic, {"cleanup.policy": "delete"})
     assert produce_raw(broker, topic, batch_at(now_ms()))[0] == 0
+
+
+def test_old_clients_are_told_what_they_cannot_read_and_old_formats_are_not_taken(broker):
+    """There is nothing to convert: see docs/kafka-compatibility.md."""
+    topic = new_topic(broker.group, "modern", compression_type="zstd")
+    for magic in (0, 1):
+        batch = batches.encode_batch([b"v"], timestamp_ms=now_ms(), magic=magic)
+        assert produce_raw(broker, topic, batch)[0] == INVALID_RECORD
+    assert produce_raw(broker, topic, batch_at(now_ms()))[0] == 0
+
+    def fetch_error():
+        with kafka_wire.Connection(broker) as connection:
+            answer = connection.ask(kafka_wire.FETCH, 4, kafka_wire.fetch_body(topic, 0, 0))
+        return struct.unpack_from(">h", answer, 4 + 4 + 2 + len(topic) + 4 + 4)[0]
+
+    # The log's first batch is zstd, which Fetch 4 cannot say.
+    wait_for(lambda: fetch_error() == UNSUPPORTED_COMPRESSION_TYPE, "zstd is not given to an old client")
 
 
 def files(broker, topic):
