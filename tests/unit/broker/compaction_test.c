@@ -139,6 +139,44 @@ static void an_idle_compacted_topic_is_cleaned(void **state)
     assert_true(stats_of(rig).compaction_bytes_out < stats_of(rig).compaction_bytes_in);
 }
 
+static void set(struct rig *rig, const char *topic, const char *key, const char *value)
+{
+    struct rig_answer answer = {0};
+    const struct topic_change change = {key, value};
+    broker_alter_topic(rig->broker, &(struct admin_request){.topic = topic,
+                                                            .changes = &change,
+                                                            .change_count = 1,
+                                                            .done = rig_admin_done,
+                                                            .context = &answer});
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(answer.status, STATUS_OK);
+}
+
+static void the_lags_and_the_ratio_of_a_topic_say_when_it_is_cleaned(void **state)
+{
+    struct rig *rig = *state;
+    create_compacted(rig, "safe", "0.01");   /* for an hour */
+    create_compacted(rig, "overdue", "1");   /* after a minute, whatever the ratio */
+    create_compacted(rig, "unwilling", "1"); /* never by its ratio */
+    set(rig, "safe", "min.compaction.lag.ms", "3600000");
+    set(rig, "overdue", "max.compaction.lag.ms", "60000");
+    static const char *const topics[] = {"safe", "overdue", "unwilling"};
+    for (int t = 0; t < 3; t++) {
+        for (int i = 0; i < 16; i++)
+            assert_int_equal(write_keyed(rig, topics[t], i % KEYS, i, -1, -1), STATUS_OK);
+    }
+    tick(rig, 6);
+    assert_int_equal(see(rig, "safe").records, 16);
+    assert_int_equal(see(rig, "overdue").records, KEYS);
+    assert_int_equal(see(rig, "unwilling").records, 16);
+    tick(rig, 130);
+    assert_int_equal(see(rig, "safe").records, KEYS);
+    assert_int_equal(see(rig, "unwilling").records, 16);
+    set(rig, "unwilling", "min.cleanable.dirty.ratio", "0.5");
+    tick(rig, 3);
+    assert_int_equal(see(rig, "unwilling").records, KEYS);
+}
+
 static void nothing_above_the_high_watermark_is_cleaned(void **state)
 {
     struct rig *rig = *state;
@@ -262,6 +300,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(an_idle_compacted_topic_is_cleaned, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_lags_and_the_ratio_of_a_topic_say_when_it_is_cleaned,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_above_the_high_watermark_is_cleaned, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(what_a_producer_is_known_by_survives_a_rebuild, setup,
