@@ -452,7 +452,7 @@ const struct command command_consume = {
         "nothing is committed. When the leader dies, the next one is found and reading goes on "
         "where it was, within each partition without a gap and without a repetition.\n\nAs JSON, a "
         "key is there if the record has one; a key or a value that is no UTF-8 is "
-        "\"key_base64url\" or \"value_base64url\".",
+        "\"key_base64url\" or \"value_base64url\". Headers are Kafka's: they are not shown.",
     .examples = "moonmq consume --topic orders --until-end\n"
                 "moonmq consume --topic orders --from end --with-key\n"
                 "moonmq consume --topic orders --group billing --count 10 --format json\n",

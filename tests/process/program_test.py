@@ -121,6 +121,14 @@ def test_the_library_s_manual_page_tells_of_every_function_and_code(tmp_path):
         assert not shown.stderr and "int moonmq_next_record(" in shown.stdout
 
 
+def test_the_broker_is_installed_with_its_manual_page_and_completions(tmp_path):
+    subprocess.run(["cmake", "--install", str(moonmq_binary().parent), "--prefix", str(tmp_path), "--component", "broker"],
+                   capture_output=True, check=True)
+    assert (tmp_path / "share/man/man1/moonmq.1").read_text() == run("help", "--manual").stdout
+    for place, shell in (("bash-completion/completions/moonmq", "bash"), ("zsh/site-functions/_moonmq", "zsh")):
+        assert (tmp_path / "share" / place).read_text() == run("completion", shell).stdout
+
+
 # ---- completion ----
 
 def bash_offers(line, **settings):
@@ -168,14 +176,15 @@ def test_bash_completes(line, offered):
 
 
 def test_every_command_and_option_is_offered():
-    for entry in table():
+    entries = table()
+    for entry in entries:
         words = entry["command"].split()[1:]
         offered = run("complete", "--", *words, "--" if entry["options"] else "").stdout.splitlines()
         names = {line.split("\t")[0] for line in offered}
         if entry["options"]:
             assert names == {f"--{option['name']}" for option in entry["options"]}
         else:
-            assert names == {other["command"].split()[-1] for other in table()
+            assert names == {other["command"].split()[-1] for other in entries
                              if other["command"].split()[1:-1] == words and other["command"] != "moonmq"}
 
 

@@ -45,8 +45,9 @@ def test_an_open_transaction_is_listed_and_described(stuck):
 def test_an_aborted_one_lets_readers_go_on_and_its_producer_is_fenced(stuck):
     group, producer = stuck
     clients.produce(group.bootstrap, "stuck", [b"after"], partition=0)
-    aborted = txn(group, "abort", "copier-1")
+    aborted = txn(group, "abort", "copier-1", "--format", "json")
     assert aborted.returncode == 0, aborted.stderr
+    assert json.loads(aborted.stdout) == {"id": "copier-1", "done": "aborted"}
     assert "Ongoing" not in txn(group, "list").stdout
     committed = read_all(group.bootstrap, "stuck", 2, settings={"isolation.level": "read_committed"})
     assert list(committed.values()) == [b"after"]
