@@ -412,6 +412,27 @@ def test_limits_of_the_broker(own):
     two.close()
 
 
+@covers("server", 6)
+def test_limits_of_one_client_and_of_lists(own):
+    """MaxConnectionsPerIP, MaxListTopics, HeartbeatMissThreshold; and Server.Acks none, which answers all the same."""
+    connect, _ = own({"MaxConnectionsPerIP": 3, "MaxListTopics": 2, "Acks": "none", "HeartbeatInterval": 3,
+                      "HeartbeatMissThreshold": 2})
+    one, two, three = (connect().login() for _ in range(3))
+    one.answers_heartbeats = False
+    began = time.monotonic()
+    fourth = connect()
+    fourth.send("HELLO", u32(1))
+    fourth.expect_fatal(6)
+    three.close()
+    for name in ("c", "a", "b"):
+        two.create_topic(name)
+    assert two.expect("LIST_TOPICS", b"", "TOPIC_LIST") == ["a", "b"], "cut without a word, says the page"
+    assert two.produce("a", "v") == (1, 0)
+    wait_for(lambda: [record.value for record in two.fetch("a", "g")] == [b"v"], "read when it is on disk")
+    one.expect_fatal(7)
+    assert time.monotonic() - began < 30, "twice the interval without a word, long before IdleDeadline"
+
+
 @covers("server", 7)
 def test_shutdown_is_told(own):
     connect, group = own()
@@ -733,6 +754,27 @@ def test_fetch_and_commit(one, connect):
     assert one.fetch("read", "g", 0) == []
 
 
+def test_a_deleted_topic_takes_the_places_of_its_readers_along(one, connect):
+    """Committed offsets and attempts (4.8); a grown one is read whole by who is at it."""
+    one.create_topic("again", 1)
+    one.produce("again", "old")
+    reader = connect()
+    assert [r.value for r in reader.fetch("again", "rereaders")] == [b"old"]
+    assert reader.nack("again", 1, 0)[:2] == (0, 1)
+    reader.commit("again", 1, 1)
+    one.expect("DELETE_TOPIC", text("again"), "OK")
+    wait_for(lambda: committed(one, "rereaders") == {}, lambda: committed(one, "rereaders"))
+    one.create_topic("again", 1)
+    one.produce("again", "new")
+    assert [r.value for r in connect().fetch("again", "rereaders")] == [b"new"]
+    assert [r.value for r in reader.fetch("again", "rereaders")] == [b"new"]
+    assert reader.nack("again", 1, 0)[:2] == (0, 1), "counted anew"
+    one.expect("CREATE_PARTITIONS", text("again") + u32(3), "OK")
+    one.produce_batch("again", [(f"{i}", f"{i}") for i in range(30)])
+    seen = {r.partition for r in reader.fetch("again", "rereaders")}
+    assert seen == {1, 2, 3}
+
+
 @covers("SUBSCRIBE", "OK", "RECORD", 5, 8)
 def test_subscribe(one, connect):
     one.create_topic("push", 2)
@@ -975,6 +1017,8 @@ def test_transactions(one, connect):
     assert one.list_offsets("ledger")[0][1]["lso"] == 4, "two records and two markers"
     assert reader.fetch("ledger", "auditor", isolation=1) == []
     assert [r.value for r in connect().fetch("ledger", "anybody")] == [b"kept", b"dropped"]
+    other_isolation = connect().fetch("ledger", "somebody", isolation=7)
+    assert [r.value for r in other_isolation] == [b"kept", b"dropped"], "any other value counts as 0"
     one.expect("BEGIN_TXN", b"", "OK")
     one.expect("PRODUCE_BATCH", idempotent_batch(producer, 2, "ledger", 1000), "PRODUCE_BATCH_ACK")
     one.expect("END_TXN", u8(0), "OK")
