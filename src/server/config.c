@@ -43,7 +43,8 @@ static void set_defaults(struct server_config *config)
     config->idle_deadline_us = 60 * S;
     config->heartbeat_interval_us = 30 * S;
     config->heartbeat_miss_threshold = 3;
-    config->max_topics = config->max_list_topics = 1024;
+    config->max_topics = 1024;
+    config->max_list_topics = -1;
     snprintf(config->dead_letter_suffix, sizeof(config->dead_letter_suffix), ".dlq");
     config->deliveries_max = 3;
     snprintf(config->metrics_host, sizeof(config->metrics_host), "127.0.0.1");
@@ -238,6 +239,8 @@ static enum status finish(struct server_config *config, struct error *error)
                          "digits, '.', '_' and '-')",
                          config->dead_letter_suffix);
     }
+    /* A list that is cut says nothing of it: by default all there may be are in it. */
+    if (config->max_list_topics < 0) config->max_list_topics = config->max_topics;
     enum status status = check_user(config, error);
     if (status == STATUS_OK) status = finish_memory(config, error);
     if (status == STATUS_OK) status = check_groups(config, error);

@@ -42,7 +42,7 @@ struct server_config {
     int64_t send_deadline_us, receive_deadline_us, handshake_deadline_us, pre_auth_read_deadline_us,
         idle_deadline_us;
     int64_t heartbeat_interval_us, heartbeat_miss_threshold;
-    int64_t max_topics, max_list_topics;
+    int64_t max_topics, max_list_topics; /* the latter: max_topics unless given */
     char dead_letter_suffix[DEAD_LETTER_SUFFIX_BYTES_MAX + 1];
     int64_t deliveries_max;
     char metrics_host[GROUP_HOST_BYTES];
