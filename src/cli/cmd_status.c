@@ -111,6 +111,18 @@ static void add_replica(struct output_table *table, const struct group_status *g
     add_uptime(table, replica->status);
 }
 
+/* Where the leader's configuration says that it is. */
+static const char *address_of(const json_t *leader, json_int_t id)
+{
+    size_t index;
+    json_t *member;
+    json_array_foreach(json_object_get(leader, "members"), index, member)
+    {
+        if (integer_of(member, "id") == id) return text_of(member, "client_address");
+    }
+    return "-";
+}
+
 /* A follower the leader knows, and that did not answer or that --bootstrap does not name. */
 static void add_unnamed(struct output_table *table, const struct group_status *group)
 {
@@ -126,7 +138,7 @@ static void add_unnamed(struct output_table *table, const struct group_status *g
         }
         if (named) continue;
         output_table_add(table, "%lld", (long long)id);
-        output_table_add(table, "-");
+        output_table_add(table, "%s", address_of(group->leader, id));
         output_table_add(table, "follower");
         output_table_add(table, "?");
         add_in_sync(table, group, id);

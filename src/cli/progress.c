@@ -27,7 +27,7 @@ static void append(char text[PROGRESS_TEXT_BYTES], const char *format, ...)
 
 static void append_time_left(char text[PROGRESS_TEXT_BYTES], double fraction, double elapsed)
 {
-    if (fraction <= 0 || fraction > 1 || elapsed < GUESS_SECONDS) return;
+    if (fraction <= 0 || fraction >= 1 || elapsed < GUESS_SECONDS) return;
     long long left = (long long)(elapsed * (1 - fraction) / fraction + 0.5);
     if (left >= 3600) {
         append(text, ", %lld:%02lld:%02lld left", left / 3600, left / 60 % 60, left % 60);

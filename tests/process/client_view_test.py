@@ -72,7 +72,9 @@ def test_status_shows_the_group(group3, run_moonmq):
     json.loads(run_moonmq("status", "--format", "json", "--bootstrap", group3.bootstrap).stdout)
     group3.others(leader)[0].kill()
     group3.wait_in_sync(2)
-    assert "2 in sync of 3" in run_moonmq("status", "--bootstrap", group3.bootstrap, check=False).stdout
+    told = run_moonmq("status", "--bootstrap", group3.bootstrap, check=False).stdout
+    missing = group3.others(*group3.running())[0]
+    assert "2 in sync of 3" in told and f"\n{missing.id}\t{missing.client_address}\tfollower\t?\tno\t" in told
 
 
 def test_what_could_not_be_printed_is_not_committed(group3, run_moonmq):
