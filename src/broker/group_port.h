@@ -41,6 +41,19 @@ struct group_view {
     int32_t in_sync_now; /* meaningful while serving */
 };
 
+/* The members as voters over the log of who leads, as the leader knows them. */
+struct group_voter {
+    int32_t id;
+    struct uuid incarnation; /* on record; none: not known */
+    int64_t log_end;         /* one past the last entry it holds; -1: it has not said yet */
+    int64_t heard_us_ago;    /* its last answer; -1: never */
+};
+struct group_quorum {
+    int64_t committed;                            /* one past the last committed entry */
+    struct group_voter voters[GROUP_MEMBERS_MAX]; /* ascending ids; a group of one: itself */
+    uint32_t voter_count;
+};
+
 typedef void (*group_done_fn)(void *context, enum status status, const struct error *error);
 
 /* A Kafka request handed to the leader by a follower (replication-wire.md section 8). */
@@ -86,6 +99,8 @@ struct group_port {
      */
     void (*transfer)(void *context, int32_t to, group_done_fn done, void *done_context);
     void (*forward)(void *context, struct group_forward *forward);
+    /* Meaningful on the leader. */
+    void (*quorum)(void *context, struct group_quorum *out);
     /* The JSON of /replication/status. */
     void (*status)(void *context, struct buffer *out);
     void *context;

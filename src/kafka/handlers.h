@@ -62,6 +62,8 @@ void describe_acls_handle(struct kafka_request *request);
 void create_acls_handle(struct kafka_request *request);
 void delete_acls_handle(struct kafka_request *request);
 void describe_user_scram_credentials_handle(struct kafka_request *request);
+void describe_quorum_handle(struct kafka_request *request);
+void describe_quorum_refuse(struct kafka_request *request, enum status status);
 void update_features_handle(struct kafka_request *request);
 void get_telemetry_subscriptions_handle(struct kafka_request *request);
 void push_telemetry_handle(struct kafka_request *request);

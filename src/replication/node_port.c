@@ -148,6 +148,29 @@ static void port_transfer(void *context, int32_t to, group_done_fn done, void *d
     node_transfer_begin(context, to, 5000000, done, done_context);
 }
 
+/* A group of one has no such log: nothing to hold, and nobody to hear. */
+static void port_quorum(void *context, struct group_quorum *out)
+{
+    const struct node *node = context;
+    struct raft_info info = {0};
+    if (node->raft != NULL) raft_get_info(node->raft, &info);
+    *out = (struct group_quorum){.committed = info.commit + 1};
+    for (uint32_t i = 0; i < node->member_count; i++) {
+        int32_t id = node->member_ids[i];
+        bool self = i == node->self;
+        if (!self && node->raft == NULL) continue;
+        struct group_voter *voter = &out->voters[out->voter_count++];
+        *voter = (struct group_voter){
+            .id = id, .incarnation = node->identity.incarnation, .log_end = info.last_index + 1};
+        if (self) continue;
+        const struct raft_view_member *member = raft_view_member(raft_known(node->raft), id);
+        int64_t match = raft_match(node->raft, id), heard_us = raft_heard_us(node->raft, id);
+        voter->incarnation = member != NULL ? member->incarnation : (struct uuid){{0}};
+        voter->log_end = match > 0 ? match + 1 : -1;
+        voter->heard_us_ago = heard_us == INT64_MIN ? -1 : node_now(node) - heard_us;
+    }
+}
+
 static void port_status(void *context, struct buffer *out)
 {
     node_put_status(context, NULL, out);
@@ -270,6 +293,7 @@ void node_install_port(struct node *node)
         .confirm = port_confirm,
         .transfer = port_transfer,
         .forward = node_forward,
+        .quorum = port_quorum,
         .status = port_status,
         .context = node,
     };

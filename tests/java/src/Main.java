@@ -12,6 +12,7 @@ public final class Main {
 
     private static final Map<String, Command> COMMANDS =
             Map.of(
+                    "AdminCalls", AdminCalls::run,
                     "IdempotentProducer", IdempotentProducer::run,
                     "AssignedConsumer", AssignedConsumer::run,
                     "GroupMember", GroupMember::run,

@@ -194,6 +194,74 @@ static void no_reassignment_is_under_way(void **state)
     assert_int_equal(answer->topics.count, 0);
 }
 
+/* ---- DescribeQuorum ---- */
+
+static const struct kafka_describe_quorum_response *
+quorum_of(struct client *client, int16_t version, const char *topic, int32_t partition)
+{
+    struct kafka_describe_quorum_request_partition partitions[1] = {{partition}};
+    struct kafka_describe_quorum_request_topic topics[1] = {
+        {.topic_name = kafka_text(topic), .partitions = {partitions, 1}}};
+    struct kafka_describe_quorum_request request = {.topics = {topics, 1}};
+    return client_ask(client, KAFKA_DESCRIBE_QUORUM, version, &request);
+}
+
+static void brokers_are_the_voters_of_the_cluster(void **state)
+{
+    struct client *client = *state;
+    fake.quorum = (struct group_quorum){
+        .committed = 12,
+        .voters = {{.id = 1, .incarnation = {{7}}, .log_end = 13},
+                   {.id = 2, .incarnation = {{8}}, .log_end = 12, .heard_us_ago = 250000},
+                   {.id = 3, .log_end = -1, .heard_us_ago = -1}},
+        .voter_count = 3};
+    int64_t now_ms = fake.loop.now_us / 1000;
+    for (int16_t v = 0; v <= 2; v++) {
+        const struct kafka_describe_quorum_response *answer =
+            quorum_of(client, v, "__cluster_metadata", 0);
+        assert_int_equal(answer->error_code, 0);
+        const struct kafka_describe_quorum_response_partition *log =
+            &answer->topics.items[0].partitions.items[0];
+        assert_int_equal(log->error_code, 0);
+        assert_int_equal(log->leader_id, 1);
+        assert_int_equal(log->leader_epoch, 7);
+        assert_int_equal(log->high_watermark, 12);
+        assert_int_equal(log->current_voters.count, 3);
+        assert_int_equal(log->observers.count, 0);
+        assert_int_equal(log->current_voters.items[0].log_end_offset, 13);
+        assert_int_equal(log->current_voters.items[2].log_end_offset, -1);
+        if (v >= 1) {
+            assert_int_equal(log->current_voters.items[0].last_caught_up_timestamp, now_ms);
+            assert_int_equal(log->current_voters.items[1].last_fetch_timestamp, now_ms - 250);
+            assert_int_equal(log->current_voters.items[1].last_caught_up_timestamp, now_ms - 250);
+            assert_int_equal(log->current_voters.items[2].last_fetch_timestamp, -1);
+        }
+        if (v >= 2) {
+            assert_int_equal(log->current_voters.items[1].replica_directory_id.bytes[0], 8);
+            assert_int_equal(answer->nodes.count, 3);
+            assert_text(answer->nodes.items[2].listeners.items[0].host, "host3");
+            assert_int_equal(answer->nodes.items[2].listeners.items[0].port, 9093);
+        }
+    }
+}
+
+static void other_logs_have_no_quorum(void **state)
+{
+    struct client *client = *state;
+    const struct kafka_describe_quorum_response *answer = quorum_of(client, 2, "orders", 0);
+    assert_int_equal(answer->topics.items[0].partitions.items[0].error_code,
+                     KAFKA_UNKNOWN_TOPIC_OR_PARTITION);
+    answer = quorum_of(client, 2, "__cluster_metadata", 1);
+    assert_int_equal(answer->topics.items[0].partitions.items[0].error_code,
+                     KAFKA_UNKNOWN_TOPIC_OR_PARTITION);
+    fake_follow(-1);
+    struct kafka_describe_quorum_request request = {.topics = {NULL, 0}};
+    assert_int_equal(client_send(client, KAFKA_DESCRIBE_QUORUM, 0, &request), STATUS_OK);
+    fake_pass(FAKE_LEADER_US);
+    answer = client_take(client, KAFKA_DESCRIBE_QUORUM, 0);
+    assert_int_equal(answer->error_code, KAFKA_NOT_CONTROLLER);
+}
+
 /* ---- features ---- */
 
 static const struct kafka_update_features_response *
@@ -479,6 +547,8 @@ int main(void)
         CLIENT_TEST(election_asked_of_a_follower_goes_to_the_leader),
         CLIENT_TEST(only_the_placement_there_is_can_be_asked_for),
         CLIENT_TEST(no_reassignment_is_under_way),
+        CLIENT_TEST(brokers_are_the_voters_of_the_cluster),
+        CLIENT_TEST(other_logs_have_no_quorum),
         CLIENT_TEST(features_stay_what_the_program_says),
         CLIENT_TEST(no_metrics_of_clients_are_wanted),
         CLIENT_TEST(pushed_metrics_are_dropped_or_lead_to_a_new_subscription),

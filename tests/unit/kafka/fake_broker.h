@@ -144,6 +144,7 @@ struct broker {
     int32_t transfer_to; /* -1: nobody was asked for */
     group_done_fn transfer_done;
     void *transfer_context;
+    struct group_quorum quorum;
 };
 
 static struct broker fake;
@@ -927,6 +928,12 @@ static void fake_transfer(void *context, int32_t to, group_done_fn done, void *d
     fake.transfer_context = done_context;
 }
 
+static void fake_quorum(void *context, struct group_quorum *out)
+{
+    (void)context;
+    *out = fake.quorum;
+}
+
 void node_answer_forwarded(struct node_forwarded *forwarded, enum status status,
                            struct slice answer)
 {
@@ -1011,7 +1018,8 @@ static int client_set_up(void **state)
                                              .offset_metadata_bytes_max = 4096};
     consumer_group_limits_default(&fake.group_limits);
     fake.group_limits.initial_delay_us = 0;
-    fake.port = (struct group_port){.forward = fake_forward, .transfer = fake_transfer};
+    fake.port = (struct group_port){
+        .forward = fake_forward, .transfer = fake_transfer, .quorum = fake_quorum};
     fake.transfer_to = -1;
     fake.produce_at_once = STATUS_AGAIN;
     (void)fake_add_topic("orders", 3);
