@@ -9,6 +9,7 @@ enum kafka_config_source {
     KAFKA_SOURCE_TOPIC = 1,
     KAFKA_SOURCE_STATIC_BROKER = 4,
     KAFKA_SOURCE_DEFAULT = 5,
+    KAFKA_SOURCE_LOGGER = 6,
 };
 enum kafka_config_type {
     KAFKA_CONFIG_BOOLEAN = 1,

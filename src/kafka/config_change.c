@@ -14,19 +14,33 @@ void config_change_fail(struct kafka_request *request, const struct config_outco
     *outcome->error_message = arena_copy(&request->arena, kafka_text(text));
 }
 
+static const char *why_not(int8_t resource_type)
+{
+    switch (resource_type) {
+    case KAFKA_RESOURCE_BROKER:
+        return "settings of brokers are read-only here: they stand in each broker's configuration "
+               "file (Server.Kafka)";
+    case KAFKA_RESOURCE_BROKER_LOGGER: return "the log level is set in the broker's configuration";
+    case KAFKA_RESOURCE_CLIENT_METRICS: return "no metrics of clients are collected";
+    case KAFKA_RESOURCE_GROUP: return "the broker's group.* settings hold for all groups";
+    default: return "no such kind of resource";
+    }
+}
+
 const struct topic *config_change_find(struct kafka_request *request, int8_t resource_type,
-                                       struct slice resource_name, struct seen *seen,
-                                       const struct config_outcome *outcome)
+                                       struct slice resource_name, struct slice first_key,
+                                       struct seen *seen, const struct config_outcome *outcome)
 {
     if (seen_before(seen, resource_name, resource_type)) {
         config_change_fail(request, outcome, KAFKA_INVALID_REQUEST, "the resource is named twice");
         return NULL;
     }
     if (resource_type != KAFKA_RESOURCE_TOPIC) {
-        config_change_fail(
-            request, outcome, KAFKA_INVALID_REQUEST,
-            "settings of brokers are read-only here: they stand in each broker's configuration "
-            "file (Server.Kafka)");
+        int bytes = first_key.bytes > 100 ? 100 : (int)first_key.bytes;
+        *outcome->error_code = KAFKA_INVALID_REQUEST;
+        *outcome->error_message =
+            arena_printf(&request->arena, "%.*s: %s", bytes,
+                         bytes > 0 ? (const char *)first_key.data : "", why_not(resource_type));
         return NULL;
     }
     const struct topic *topic = kafka_find_topic(request, resource_name);

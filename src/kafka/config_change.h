@@ -22,11 +22,11 @@ struct config_outcome {
 void config_change_fail(struct kafka_request *request, const struct config_outcome *outcome,
                         int16_t error, const char *text);
 
-/* Checks the resource and finds its topic; NULL with the outcome set. Broker settings live in the
- * configuration file and can't be changed from here. */
+/* Checks the resource and finds its topic; NULL with the outcome set. Only topics are configured
+ * over the network: of anything else `first_key`, the first setting named, is refused by name. */
 const struct topic *config_change_find(struct kafka_request *request, int8_t resource_type,
-                                       struct slice resource_name, struct seen *seen,
-                                       const struct config_outcome *outcome);
+                                       struct slice resource_name, struct slice first_key,
+                                       struct seen *seen, const struct config_outcome *outcome);
 
 /* Has the broker make the changes (arena memory). Counts in request->open; the request is finished
  * when that is 0 again. */

@@ -48,12 +48,11 @@ static void fail(struct creation *creation, int16_t error, const char *text)
     creation->out->error_message = arena_copy(&creation->request->arena, kafka_text(text));
 }
 
-static void describe_configs(struct kafka_request *request, const struct topic *topic,
+static void describe_configs(struct kafka_request *request, const struct topic_config *config,
                              struct kafka_create_topics_response_topic *out)
 {
     uint32_t count;
     const struct topic_config_key *keys = topic_config_keys(&count);
-    const struct topic_config *config = topic_config_of(topic);
     out->configs.items = kafka_create_topics_response_config_new(&request->arena, (int32_t)count);
     if (out->configs.items == NULL) return;
     out->configs.count = (int32_t)count;
@@ -69,16 +68,48 @@ static void describe_configs(struct kafka_request *request, const struct topic *
     }
 }
 
+static uint32_t partitions_wanted(const struct kafka_create_topics_request_topic *in)
+{
+    if (in->assignments.count > 0) return (uint32_t)in->assignments.count;
+    return in->num_partitions > 0 ? (uint32_t)in->num_partitions : 0;
+}
+
+/* The topic that was only asked about, as it would be. */
+static void describe_plan(struct creation *creation)
+{
+    struct kafka_request *request = creation->request;
+    const struct broker_settings *settings = broker_settings_of(kafka_request_broker(request));
+    uint32_t partitions = partitions_wanted(creation->in);
+    struct topic_config config;
+    topic_config_init(&config);
+    for (int32_t i = 0; i < creation->in->configs.count; i++) {
+        const char *name = kafka_request_text(request, creation->in->configs.items[i].name);
+        const char *value = kafka_request_text(request, creation->in->configs.items[i].value);
+        if (name == NULL || value == NULL) continue;
+        struct error error; /* the broker has checked them */
+        if (topic_config_set(&config, name, value, &error) != STATUS_OK) continue;
+    }
+    creation->out->num_partitions =
+        (int32_t)(partitions > 0 ? partitions : (uint32_t)settings->default_partitions);
+    describe_configs(request, &config, creation->out);
+    topic_config_deinit(&config);
+}
+
 static void describe_topic(struct creation *creation)
 {
     struct kafka_request *request = creation->request;
     struct kafka_create_topics_response_topic *out = creation->out;
+    if (request->header.api_version < VERSION_DESCRIPTION) return;
+    out->replication_factor = (int16_t)kafka_view(request)->member_count;
+    if (KAFKA_MESSAGE(request, create_topics)->validate_only) {
+        describe_plan(creation);
+        return;
+    }
     const struct topic *topic = kafka_find_topic(request, out->name);
-    if (topic == NULL) return; /* validate_only, or gone again */
+    if (topic == NULL) return; /* gone again */
     out->topic_id = *topic_uid(topic);
     out->num_partitions = (int32_t)topic_partition_count(topic);
-    out->replication_factor = (int16_t)kafka_view(request)->member_count;
-    if (request->header.api_version >= VERSION_DESCRIPTION) describe_configs(request, topic, out);
+    describe_configs(request, topic_config_of(topic), out);
 }
 
 static void created(void *context, enum status status, const struct error *error)
@@ -172,12 +203,6 @@ static const struct topic_change *read_configs(struct creation *creation)
         }
     }
     return changes;
-}
-
-static uint32_t partitions_wanted(const struct kafka_create_topics_request_topic *in)
-{
-    if (in->assignments.count > 0) return (uint32_t)in->assignments.count;
-    return in->num_partitions > 0 ? (uint32_t)in->num_partitions : 0;
 }
 
 static void create(struct creation *creation)

@@ -2,6 +2,8 @@
  * this broker itself (kafka-listener.md 11.2 to 11.4). */
 #include <stdio.h>
 
+#include "base/assert.h"
+#include "base/log.h"
 #include "kafka/broker_config.h"
 #include "kafka/config_change.h"
 #include "kafka/errors.h"
@@ -12,10 +14,10 @@ typedef struct kafka_describe_configs_response_config config_answer;
 typedef struct kafka_describe_configs_response_result result_answer;
 typedef struct kafka_describe_configs_request_resource resource_asked;
 
-/* Null asks for every key. */
+/* Null asks for every key, and so does none. */
 static bool is_asked(const resource_asked *resource, const char *name)
 {
-    if (resource->configuration_keys.count < 0) return true;
+    if (resource->configuration_keys.count <= 0) return true;
     for (int32_t i = 0; i < resource->configuration_keys.count; i++) {
         if (kafka_slice_equal(resource->configuration_keys.items[i], kafka_text(name))) return true;
     }
@@ -139,12 +141,72 @@ static void describe_broker(struct kafka_request *request, const resource_asked 
     }
 }
 
+/* ---- what hangs on this broker's configuration ---- */
+
+/* There is one logger, at the level of the configuration. */
+static void describe_logger(struct kafka_request *request, const resource_asked *resource,
+                            result_answer *out)
+{
+    static const char *const levels[] = {"DEBUG", "INFO", "WARN", "ERROR"};
+    if (!names_this_broker(request, resource->resource_name)) {
+        fail(request, out, KAFKA_INVALID_REQUEST, "a broker answers for itself only");
+        return;
+    }
+    if (!is_asked(resource, "root")) return;
+    out->configs.items = kafka_describe_configs_response_config_new(&request->arena, 1);
+    if (out->configs.items == NULL) return;
+    int level = LOG_DEBUG;
+    while (level < LOG_ERROR && !log_enabled((enum log_level)level))
+        level++;
+    out->configs.count = 1;
+    out->configs.items->name = kafka_text("root");
+    out->configs.items->value = kafka_text(levels[level]);
+    out->configs.items->read_only = true;
+    out->configs.items->config_source = KAFKA_SOURCE_LOGGER;
+    out->configs.items->config_type = KAFKA_CONFIG_STRING;
+}
+
+/* No group has settings of its own: two of the broker's hold for all, under a shorter name. */
+static void describe_group(struct kafka_request *request, const resource_asked *resource,
+                           result_answer *out)
+{
+    static const char *const names[] = {"consumer.heartbeat.interval.ms",
+                                        "consumer.session.timeout.ms"};
+    const struct modern_group_options *groups =
+        &broker_settings_of(kafka_request_broker(request))->modern_groups;
+    const long long values[] = {groups->heartbeat_interval_ms, groups->session_timeout_ms};
+    static const char *const broker_names[] = {"group.consumer.heartbeat.interval.ms",
+                                               "group.consumer.session.timeout.ms"};
+    out->configs.items =
+        kafka_describe_configs_response_config_new(&request->arena, ARRAY_COUNT(names));
+    if (out->configs.items == NULL) return;
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        if (!is_asked(resource, names[i])) continue;
+        config_answer *config = &out->configs.items[out->configs.count++];
+        config->name = kafka_text(names[i]);
+        config->value = arena_printf(&request->arena, "%lld", values[i]);
+        config->read_only = true;
+        config->config_source = KAFKA_SOURCE_STATIC_BROKER;
+        config->config_type = KAFKA_CONFIG_INT;
+        put_documentation(request, "as the broker's setting says", config);
+        put_synonym(request, broker_names[i], config->value, KAFKA_SOURCE_STATIC_BROKER, config);
+    }
+}
+
 static void describe(struct kafka_request *request, const resource_asked *resource,
                      result_answer *out)
 {
+    bool named = resource->resource_name.bytes > 0;
+    if (!named && resource->resource_type != KAFKA_RESOURCE_BROKER) {
+        fail(request, out, KAFKA_INVALID_REQUEST, "a resource of this kind needs a name");
+        return;
+    }
     switch (resource->resource_type) {
     case KAFKA_RESOURCE_TOPIC: describe_topic(request, resource, out); return;
     case KAFKA_RESOURCE_BROKER: describe_broker(request, resource, out); return;
+    case KAFKA_RESOURCE_BROKER_LOGGER: describe_logger(request, resource, out); return;
+    case KAFKA_RESOURCE_CLIENT_METRICS: return; /* none are collected: there is nothing to set */
+    case KAFKA_RESOURCE_GROUP: describe_group(request, resource, out); return;
     default: fail(request, out, KAFKA_INVALID_REQUEST, "no such kind of resource here"); return;
     }
 }

@@ -142,8 +142,9 @@ static void alter(struct kafka_request *request,
                   struct kafka_incremental_alter_configs_response_resource *out, struct seen *seen)
 {
     struct config_outcome outcome = {&out->error_code, &out->error_message};
-    const struct topic *topic =
-        config_change_find(request, in->resource_type, in->resource_name, seen, &outcome);
+    struct slice first_key = in->configs.count > 0 ? in->configs.items[0].name : kafka_text("");
+    const struct topic *topic = config_change_find(request, in->resource_type, in->resource_name,
+                                                   first_key, seen, &outcome);
     if (topic == NULL) return;
     int32_t count = in->configs.count;
     struct topic_change *changes =

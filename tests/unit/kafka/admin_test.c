@@ -126,14 +126,30 @@ static void brokers_verdict_is_told_with_its_reason(void **state)
     }
 }
 
-static void validate_only_is_passed_on(void **state)
+static void validate_only_is_passed_on_and_tells_what_would_be(void **state)
 {
     struct client *client = *state;
     create_in topic = NEW_TOPIC("fresh", 1, 1);
     struct kafka_create_topics_request *request = create_topics(client, &topic, 1);
     request->validate_only = true;
-    (void)client_ask(client, KAFKA_CREATE_TOPICS, 5, request);
+    struct kafka_create_topics_request_config config = {kafka_text("retention.ms"),
+                                                        kafka_text("60000")};
+    topic.configs.items = &config;
+    topic.configs.count = 1;
+    const struct kafka_create_topics_response *answer =
+        client_ask(client, KAFKA_CREATE_TOPICS, 5, request);
     assert_true(fake.admin[0].validate_only);
+    assert_int_equal(answer->topics.items[0].num_partitions, 1);
+    assert_int_equal(answer->topics.items[0].replication_factor, 3);
+    bool found = false;
+    for (int32_t i = 0; i < answer->topics.items[0].configs.count; i++) {
+        if (!kafka_slice_equal(answer->topics.items[0].configs.items[i].name, config.name))
+            continue;
+        assert_text(answer->topics.items[0].configs.items[i].value, "60000");
+        assert_int_equal(answer->topics.items[0].configs.items[i].config_source, 1);
+        found = true;
+    }
+    assert_true(found);
 }
 
 /* ---- DeleteTopics, CreatePartitions ---- */
@@ -267,8 +283,8 @@ static void broker_describes_itself_only(void **state)
     assert_true(result->configs.items[0].read_only);
     assert_int_equal(describe(client, 4, "2", NULL, -1)->error_code, KAFKA_INVALID_REQUEST);
     assert_int_equal(describe(client, 4, "", NULL, -1)->configs.count, 0);
-    assert_int_equal(describe(client, 8, "1", NULL, -1)->error_code, KAFKA_INVALID_REQUEST);
     result = describe(client, 4, "1", NULL, -1);
+    assert_int_equal(describe(client, 4, "1", NULL, 0)->configs.count, result->configs.count);
     for (int32_t i = 1; i < result->configs.count; i++) {
         struct slice before = result->configs.items[i - 1].name,
                      name = result->configs.items[i].name;
@@ -277,7 +293,49 @@ static void broker_describes_itself_only(void **state)
     }
 }
 
+static void groups_and_loggers_show_what_the_broker_is_configured_with(void **state)
+{
+    struct client *client = *state;
+    fake.settings.modern_groups.session_timeout_ms = 45000;
+    const struct kafka_describe_configs_response_result *result =
+        describe(client, 32, "team", NULL, -1);
+    assert_int_equal(result->error_code, 0);
+    assert_int_equal(result->configs.count, 2);
+    assert_text(result->configs.items[1].name, "consumer.session.timeout.ms");
+    assert_text(result->configs.items[1].value, "45000");
+    assert_true(result->configs.items[1].read_only);
+    assert_text(result->configs.items[1].synonyms.items[0].name,
+                "group.consumer.session.timeout.ms");
+    result = describe(client, 8, "1", NULL, -1);
+    assert_int_equal(result->configs.count, 1);
+    assert_text(result->configs.items[0].name, "root");
+    assert_int_equal(result->configs.items[0].config_source, 6);
+    assert_int_equal(describe(client, 8, "2", NULL, -1)->error_code, KAFKA_INVALID_REQUEST);
+    assert_int_equal(describe(client, 16, "all", NULL, -1)->error_code, 0);
+    assert_int_equal(describe(client, 16, "all", NULL, -1)->configs.count, 0);
+    assert_int_equal(describe(client, 16, "", NULL, -1)->error_code, KAFKA_INVALID_REQUEST);
+    assert_int_equal(describe(client, 32, "", NULL, -1)->error_code, KAFKA_INVALID_REQUEST);
+    assert_int_equal(describe(client, 64, "x", NULL, -1)->error_code, KAFKA_INVALID_REQUEST);
+}
+
 typedef struct kafka_incremental_alter_configs_request_config change_in;
+
+static void changes_of_anything_but_topics_are_refused_by_name(void **state)
+{
+    static const int8_t types[] = {4, 8, 16, 32, 64};
+    struct client *client = *state;
+    change_in change = {kafka_text("message.max.bytes"), 0, kafka_text("5")};
+    for (size_t i = 0; i < ARRAY_COUNT(types); i++) {
+        struct kafka_incremental_alter_configs_request_resource resource = {
+            .resource_type = types[i], .resource_name = kafka_text("1"), .configs = {&change, 1}};
+        struct kafka_incremental_alter_configs_request request = {.resources = {&resource, 1}};
+        const struct kafka_incremental_alter_configs_response *answer =
+            client_ask(client, KAFKA_INCREMENTAL_ALTER_CONFIGS, 1, &request);
+        assert_int_equal(answer->responses.items[0].error_code, KAFKA_INVALID_REQUEST);
+        struct slice text = answer->responses.items[0].error_message;
+        assert_true(text.bytes > 18 && memcmp(text.data, "message.max.bytes:", 18) == 0);
+    }
+}
 
 static int16_t alter(struct client *client, change_in *changes, int32_t count)
 {
@@ -541,12 +599,14 @@ int main(void)
         CLIENT_TEST(assignment_only_counts_partitions),
         CLIENT_TEST(topic_named_twice_is_refused_in_both_places),
         CLIENT_TEST(brokers_verdict_is_told_with_its_reason),
-        CLIENT_TEST(validate_only_is_passed_on),
+        CLIENT_TEST(validate_only_is_passed_on_and_tells_what_would_be),
         CLIENT_TEST(topics_are_deleted_by_name_or_id),
         CLIENT_TEST(topics_only_grow),
         CLIENT_TEST(topic_configuration_says_where_a_value_comes_from),
         CLIENT_TEST(a_topic_that_says_nothing_shows_the_brokers_default),
         CLIENT_TEST(broker_describes_itself_only),
+        CLIENT_TEST(groups_and_loggers_show_what_the_broker_is_configured_with),
+        CLIENT_TEST(changes_of_anything_but_topics_are_refused_by_name),
         CLIENT_TEST(single_settings_are_set_and_unset),
         CLIENT_TEST(lists_are_added_to_and_taken_from),
         CLIENT_TEST(senseless_changes_are_refused),
