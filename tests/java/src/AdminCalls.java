@@ -46,6 +46,8 @@ final class AdminCalls {
         calls.cluster();
         calls.configs();
         calls.topics();
+        // Last: only a client that is connected asks for it.
+        call("clientInstanceId", () -> calls.admin.clientInstanceId(Duration.ofSeconds(10)));
         calls.admin.close(Duration.ofSeconds(5));
         Report.event("done");
         return 0;
@@ -62,7 +64,6 @@ final class AdminCalls {
 
     private void cluster() {
         Set<TopicPartition> first = Set.of(new TopicPartition(topic, 0));
-        call("clientInstanceId", () -> admin.clientInstanceId(Duration.ofSeconds(10)));
         call("describeMetadataQuorum", this::quorum);
         call("describeFeatures", () -> new TreeMap<>(admin.describeFeatures().featureMetadata().get().finalizedFeatures()));
         call("updateFeatures", () -> update("transaction.version", 2));
