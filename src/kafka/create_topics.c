@@ -82,6 +82,7 @@ static void describe_plan(struct creation *creation)
     uint32_t partitions = partitions_wanted(creation->in);
     struct topic_config config;
     topic_config_init(&config);
+    config.defaults = settings->topic_defaults;
     for (int32_t i = 0; i < creation->in->configs.count; i++) {
         const char *name = kafka_request_text(request, creation->in->configs.items[i].name);
         const char *value = kafka_request_text(request, creation->in->configs.items[i].value);
