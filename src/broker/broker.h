@@ -141,6 +141,7 @@ struct broker_stats {
     uint64_t admin_changes;
     uint64_t commit_wait_us_total, commit_waits; /* acks=all, append to answer */
     uint64_t under_min_isr_rejections;
+    uint64_t recompressed_batches;
     uint64_t compaction_passes, compaction_failures;
     uint64_t compaction_bytes_in, compaction_bytes_out;
     uint64_t compaction_cleanable_bytes; /* as of the last look */

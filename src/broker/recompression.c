@@ -163,6 +163,7 @@ static void take_result(struct broker *broker, struct recompression *work)
         produce->fault_record = work->fault.record_index;
     }
     if (work->status == STATUS_OK) {
+        broker->stats.recompressed_batches++;
         broker->recompressing_bytes -= produce->batch->bytes;
         broker->recompressing_bytes += work->result->bytes;
         shared_bytes_unref(produce->batch);

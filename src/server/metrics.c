@@ -174,6 +174,8 @@ static void put_broker(struct buffer *out, const struct server *server)
         {"moonmq_admin_changes_total", "topic changes made", stats.admin_changes},
         {"moonmq_under_min_isr_rejections_total", "produces refused for too few replicas in sync",
          stats.under_min_isr_rejections},
+        {"moonmq_recompressed_batches_total", "batches stored by another codec than they came by",
+         stats.recompressed_batches},
         {"moonmq_compaction_passes_total", "passes of compaction that ended well",
          stats.compaction_passes},
         {"moonmq_compaction_failures_total", "passes given up over an error",

@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/crc32c.h"
 #include "record/batch.h"
+#include "record/batch_recompress.h"
 
 #define DECOMPRESSED_BYTES_MAX (1u << 20)
 
@@ -38,6 +39,30 @@ static void mend(uint8_t *data, size_t bytes)
     store_u32(data + 17, crc32c(data + 21, bytes - 21));
 }
 
+/* What a topic's compression.type makes of it has the same records. */
+static void check_recompressed(const uint8_t *data, size_t bytes, const struct batch_limits *limits)
+{
+    const struct batch_compression compression = {(enum batch_codec)(bytes % 5), 1};
+    struct batch_fault fault;
+    struct batch_header before, after;
+    struct error error;
+    struct buffer out;
+    int32_t count;
+    buffer_init(&out, 0);
+    if (batch_recompress(data, bytes, &compression, limits, &out, &fault, &error) == STATUS_OK) {
+        ASSERT(batch_parse(data, bytes, true, &before, &error) == STATUS_OK);
+        ASSERT(batch_parse(out.data, out.bytes, true, &after, &error) == STATUS_OK);
+        ASSERT(after.batch_bytes == out.bytes && batch_crc_matches(out.data, &after));
+        ASSERT((after.attributes & BATCH_CODEC_MASK) == (int)compression.codec);
+        enum status status = iterate(out.data, out.bytes, &count);
+        ASSERT(status == STATUS_NOT_FOUND || status == STATUS_TOO_LARGE);
+        ASSERT(status == STATUS_TOO_LARGE || count == before.record_count);
+    } else {
+        ASSERT(out.bytes == 0);
+    }
+    buffer_deinit(&out);
+}
+
 static void check_batch(uint8_t *data, size_t bytes, const struct batch_limits *limits)
 {
     struct batch_header header;
@@ -55,6 +80,7 @@ static void check_batch(uint8_t *data, size_t bytes, const struct batch_limits *
     if (batch_read_marker(data, bytes, &marker, &error) == STATUS_OK && validated == STATUS_OK) {
         abort(); /* a client's batch is never a marker */
     }
+    if (validated == STATUS_OK) check_recompressed(data, bytes, limits);
     if (validated == STATUS_OK) {
         batch_set_log_append_time(data, 1234567);
         ASSERT(batch_parse(data, bytes, true, &header, &error) == STATUS_OK);
