@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PATIENCE_S = 120
+PATIENCE_S = 300
 CLUSTER_ID = "bW9vbm1xLXBlZXItLS0tLQ"  # 16 bytes in base64, as Kafka wants it
 
 # Small machines run several at once: little heap, and no time spent on the best code.
@@ -58,6 +58,35 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+class Program:
+    """Another of Kafka's programs as a process (Connect, MirrorMaker): its main class, its arguments, its log."""
+
+    def __init__(self, directory, name, main, *arguments, heap="384m"):
+        self.directory, self.name, self.heap = directory, name, heap
+        self.main, self.arguments = main, [str(each) for each in arguments]
+        self.log_path, self.process = directory / f"{name}.log", None
+
+    def start(self):
+        command = ["java", f"-Xmx{self.heap}", *JVM, f"-Dkafka.logs.dir={self.directory}", "-cp", classpath(), self.main]
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen([*command, *self.arguments], cwd=self.directory, stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=log)
+        return self
+
+    def log_tail(self, lines=40):
+        return "\n".join(self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+
+    def terminate(self):
+        """Asks it to stop, and waits."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(PATIENCE_S)
+
+    def stop(self):
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
 
 
 class ApacheKafka:
