@@ -22,6 +22,7 @@ void catalog_deinit(struct broker *broker)
         catalog->operations = operation->next;
         operation->dispose(operation);
     }
+    client_quotas_deinit(&catalog->quotas);
     HASH_CLEAR(by_uid, catalog->by_uid);
     for (uint32_t i = 0; i < catalog->topic_count; i++)
         topic_free(catalog->topics[i]);
@@ -200,6 +201,21 @@ void topic_free(struct topic *topic)
     free(topic);
 }
 
+/* What cannot be read was refused when it was set. */
+static void follow_quotas(struct broker *broker, const struct topic_config *config)
+{
+    struct client_quotas quotas;
+    const char *text = topic_config_get(config, TOPIC_CONFIG_CLIENT_QUOTAS);
+    if (client_quotas_decode(&quotas, text, NULL) != STATUS_OK) return;
+    client_quotas_deinit(&broker->catalog.quotas);
+    broker->catalog.quotas = quotas;
+}
+
+const struct client_quotas *broker_client_quotas(const struct broker *broker)
+{
+    return &broker->catalog.quotas;
+}
+
 void topic_configure(struct topic *topic, const struct topic_config *config)
 {
     struct topic_config copy;
@@ -211,6 +227,7 @@ void topic_configure(struct topic *topic, const struct topic_config *config)
     for (uint32_t i = 0; i < topic->partition_count; i++) {
         partition_log_configure(topic->partitions[i]->log, &topic->settings.log);
     }
+    if (strcmp(topic->name, CLIENT_QUOTAS_TOPIC) == 0) follow_quotas(topic->broker, config);
 }
 
 void topic_add_partition(struct topic *topic, struct partition *partition)

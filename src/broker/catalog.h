@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "base/uuid.h"
+#include "broker/client_quotas.h"
 #include "broker/topic_config.h"
 
 #define TOPIC_NAME_BYTES_MAX 249
@@ -32,6 +33,11 @@ static inline int manifest_version_compare(struct manifest_version a, struct man
     if (a.epoch != b.epoch) return a.epoch < b.epoch ? -1 : 1;
     return a.n < b.n ? -1 : a.n > b.n;
 }
+
+/* The topic whose setting TOPIC_CONFIG_CLIENT_QUOTAS holds the limits of all clients, and what it
+ * says here now. Valid until the next change. */
+#define CLIENT_QUOTAS_TOPIC "__consumer_offsets"
+const struct client_quotas *broker_client_quotas(const struct broker *broker);
 
 struct topic *catalog_find(struct broker *broker, const char *name, size_t name_bytes);
 struct topic *catalog_find_uid(struct broker *broker, const struct uuid *uid);

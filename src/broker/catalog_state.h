@@ -12,6 +12,7 @@
 
 #include "broker/catalog.h"
 #include "broker/catalog_files.h"
+#include "broker/client_quotas.h"
 
 struct topic {
     struct broker *broker;
@@ -56,7 +57,8 @@ struct catalog {
     struct tombstone *tombstones; /* ascending by `at` */
     uint32_t tombstone_count, tombstone_capacity;
     struct manifest_version version, durable_version, committed;
-    int64_t last_n;     /* highest n ever used here */
+    struct client_quotas quotas; /* out of the settings of their topic */
+    int64_t last_n;              /* highest n ever used here */
     bool verified;      /* since the start, equal to a leader's manifest or declared as leader */
     bool manifest_lost; /* replication-manifest.json could not be read */
     char **lost_directories; /* topics/<name> whose topic nobody can name */

@@ -88,6 +88,8 @@ void topic_config_settings(const struct topic_config *config, struct topic_setti
 
 /* The broker's own key: offsets of the topic have gaps, whatever its policy is now. */
 #define TOPIC_CONFIG_OFFSET_GAPS "moonmq.offset.gaps"
+/* The broker's own key, of __consumer_offsets alone: client_quotas.h. */
+#define TOPIC_CONFIG_CLIENT_QUOTAS "moonmq.client.quotas"
 /* `config` is to take the place of `before`: a topic that ceases to be compacted keeps its gaps. */
 void topic_config_follow(struct topic_config *config, const struct topic_config *before);
 

@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "broker/client_quotas.h"
 #include "record/batch.h"
 
 #define CONFIG_VALUE_BYTES_MAX 1024
@@ -143,6 +144,8 @@ static const struct topic_config_key config_keys[KEY_COUNT] = {
     [KEY_OFFSET_GAPS] = {TOPIC_CONFIG_OFFSET_GAPS, TOPIC_CONFIG_BOOLEAN, "false",
                          "The topic was compacted: its offsets have gaps for as long as it lives.",
                          NULL, NULL},
+    [KEY_CLIENT_QUOTAS] = {TOPIC_CONFIG_CLIENT_QUOTAS, TOPIC_CONFIG_STRING, "",
+                           "How fast clients may write and read.", NULL, NULL},
 };
 
 /* What a value must satisfy besides its type. */
@@ -204,6 +207,7 @@ static const struct config_rule config_rules[KEY_COUNT] = {
          .why = "a leader that was not in sync would lose acknowledged records",
          .laxer = true},
     [KEY_OFFSET_GAPS] = {.choices = {"false", "true"}},
+    [KEY_CLIENT_QUOTAS] = {.laxer = true}, /* a later version's, perhaps */
 };
 
 const struct topic_config_key *topic_config_keys(uint32_t *count)
@@ -396,6 +400,19 @@ static enum status list_canonical(enum config_index index, const char *value, ch
     return STATUS_OK;
 }
 
+/* Made by this broker or another one of the group. */
+static enum status quotas_canonical(const char *value, char **out, struct error *error)
+{
+    struct client_quotas quotas;
+    if (client_quotas_decode(&quotas, value, error) != STATUS_OK) {
+        error->status = STATUS_INVALID_CONFIG;
+        return STATUS_INVALID_CONFIG;
+    }
+    client_quotas_deinit(&quotas);
+    *out = memory_copy_text(value);
+    return STATUS_OK;
+}
+
 static enum status canonical_of(enum config_index index, const char *name, const char *value,
                                 char **out, struct error *error)
 {
@@ -420,6 +437,7 @@ enum status topic_config_canonical(const struct topic_config_key *key, const cha
                                    const char *value, char **out, struct error *error)
 {
     char trimmed[CONFIG_VALUE_BYTES_MAX + 1];
+    if (index_of(key) == KEY_CLIENT_QUOTAS) return quotas_canonical(value, out, error);
     /* As Kafka: what surrounds a value is no part of it. */
     value += strspn(value, " \t");
     size_t bytes = strlen(value);

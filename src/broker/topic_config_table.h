@@ -40,6 +40,7 @@ enum config_index {
     KEY_UNCLEAN_LEADER_ELECTION_ENABLE,
     KEY_PUBLIC_COUNT,
     KEY_OFFSET_GAPS = KEY_PUBLIC_COUNT, /* the broker's own: known, but not shown */
+    KEY_CLIENT_QUOTAS,                  /* likewise */
     KEY_COUNT,
 };
 

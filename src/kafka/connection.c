@@ -48,6 +48,7 @@ void kafka_connection_free(struct kafka_connection *connection)
         kafka_request_abandon(request);
     }
     timer_free(connection->give_way);
+    timer_free(connection->unmute);
     free(connection->refused);
     free(connection->client_host);
     free(connection->local_host);
@@ -140,6 +141,32 @@ static void ask_to_give_way(void *context)
     request->api->give_way(request);
 }
 
+/* ---- over its limit ---- */
+
+static void unmute(void *context)
+{
+    struct kafka_connection *connection = context;
+    if (connection->frame_waits && !connection->closed) kafka_resume_later(connection);
+}
+
+void kafka_connection_mute(struct kafka_connection *connection, int64_t for_us)
+{
+    struct kafka *kafka = connection->kafka;
+    int64_t until_us = loop_now_us(kafka->loop) + for_us;
+    if (until_us <= connection->muted_until_us) return;
+    connection->muted_until_us = until_us;
+    if (connection->unmute == NULL) {
+        connection->unmute = timer_new(kafka->loop, unmute, connection);
+    }
+    timer_start(connection->unmute, for_us);
+}
+
+static bool is_muted(const struct kafka_connection *connection)
+{
+    return connection->muted_until_us > 0 &&
+           loop_now_us(connection->kafka->loop) < connection->muted_until_us;
+}
+
 /* ---- receiving ---- */
 
 static bool may_begin(const struct kafka_connection *connection, const struct kafka_api *api)
@@ -221,6 +248,10 @@ enum status kafka_connection_receive(struct kafka_connection *connection, struct
     if (!may_begin(connection, api)) {
         connection->frame_waits = true;
         ask_to_give_way(connection);
+        return STATUS_AGAIN;
+    }
+    if (is_muted(connection)) {
+        connection->frame_waits = true;
         return STATUS_AGAIN;
     }
     connection->frame_waits = false;

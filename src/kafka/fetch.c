@@ -85,6 +85,7 @@ static void fetch_done(void *context, struct fetch *fetch)
     if (!fetch->cancelled) {
         answer_topics(request, fetch);
         if (!fetch->leadership_lost) begin_session(request, fetch->partition_count);
+        kafka_throttle_fetch(request, fetch);
     }
     kafka_finish(request);
 }

@@ -140,6 +140,7 @@ static void session_fetch_done(void *context, struct fetch *fetch)
         } else {
             answer_news(request, session, fetch);
         }
+        kafka_throttle_fetch(request, fetch);
     }
     kafka_finish(request);
 }

@@ -88,6 +88,7 @@ void kafka_free(struct kafka *kafka)
         kafka_request_free(request);
     }
     fetch_sessions_deinit(&kafka->fetch_sessions);
+    client_throttles_deinit(&kafka->throttles);
     timer_free(kafka->soon);
     free(kafka->data_dir);
     free(kafka->advertised_host);

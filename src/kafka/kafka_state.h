@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "io/loop.h"
 #include "kafka/api.h"
+#include "kafka/client_throttle.h"
 #include "kafka/connection.h"
 #include "kafka/fetch_session.h"
 #include "kafka/kafka.h"
@@ -26,6 +27,9 @@ struct kafka {
     struct random random;
     uint64_t hash_seed; /* of seen.h's tables */
     struct fetch_sessions fetch_sessions;
+    struct client_throttles throttles;
+    /* AlterClientQuotas: one at a time, for each begins with what the one before left. */
+    struct kafka_request *quota_change, *quota_waiting;
     struct log_limiter close_limiter;
     struct kafka_stats stats;
     uint64_t request_counts[KAFKA_API_COUNT_MAX];
@@ -44,6 +48,8 @@ struct kafka_connection {
     bool resumable;                  /* in the front end's list */
     bool heard_of_no_leader;         /* by its last Metadata answer */
     struct refused_batches *refused; /* refused.h */
+    int64_t muted_until_us;          /* over its limit: not read before */
+    struct timer *unmute;            /* made when needed */
     struct timer *give_way;          /* until a parked fetch may be cut short; made when needed */
     struct kafka_connection *next_resumable, *previous_resumable;
 };
@@ -59,6 +65,8 @@ void kafka_forget_resumable(struct kafka_connection *connection);
 void kafka_connection_resume(struct kafka_connection *connection);
 /* Sends what is finished, from the head on, and lets a waiting frame try again. */
 void kafka_connection_flush(struct kafka_connection *connection);
+/* Nothing of it is read for so long. */
+void kafka_connection_mute(struct kafka_connection *connection, int64_t for_us);
 void kafka_connection_close(struct kafka_connection *connection, const char *reason);
 
 #endif

@@ -29,6 +29,7 @@ struct produce_state {
     int32_t count;
     int16_t acks;
     bool any_failed, any_elsewhere;
+    size_t request_bytes;
     struct slice transactional_id; /* in the arena; data NULL: none */
     bool owner_known;              /* of transactional batches: one producer a request */
     struct produce_owner owner;
@@ -63,6 +64,8 @@ static void finish_when_all_done(struct kafka_request *request)
 {
     struct produce_state *state = request->state;
     if (request->open > 0) return;
+    KAFKA_ANSWER(request, produce)->throttle_time_ms =
+        kafka_throttle(request, CLIENT_QUOTA_PRODUCER_BYTE_RATE, state->request_bytes);
     if (state->acks != ACKS_NONE) {
         if (state->any_elsewhere) list_leader_endpoint(request);
         kafka_finish(request);
@@ -284,7 +287,10 @@ void produce_handle(struct kafka_request *request)
         return;
     }
     answer->responses.count = topics;
-    *state = (struct produce_state){.entries = entries, .count = count, .acks = message->acks};
+    *state = (struct produce_state){.entries = entries,
+                                    .count = count,
+                                    .acks = message->acks,
+                                    .request_bytes = request->body.bytes};
     if (message->transactional_id.data != NULL) {
         state->transactional_id = arena_copy(&request->arena, message->transactional_id);
     }

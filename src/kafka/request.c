@@ -81,6 +81,7 @@ enum status kafka_request_new(struct kafka *kafka, const struct kafka_api *api,
     if (status == STATUS_OK) {
         status = read_request(request, frame, frame_at, with_header, error);
     }
+    struct slice client_id = request->header.client_id;
     if (!copy_frame) request->header.client_id = KAFKA_NULL; /* it would outlive the frame */
     if (status != STATUS_OK) {
         kafka_request_free(request);
@@ -91,6 +92,9 @@ enum status kafka_request_new(struct kafka *kafka, const struct kafka_api *api,
         byte_pool_charge(kafka->settings.pool, request->charged_bytes);
     }
     request->arena.bytes_max = request->arena.used + KAFKA_ANSWER_ARENA_BYTES_MAX;
+    if (!copy_frame && client_id.data != NULL) {
+        request->header.client_id = arena_copy(&request->arena, client_id);
+    }
     request->answer = kafka_struct_new(request->messages->response, &request->arena, 1);
     *out = request;
     return STATUS_OK;

@@ -104,6 +104,7 @@ struct broker {
     bool fetch_at_once, fetch_cancelled;
     void (*fill_fetch)(struct fetch *fetch);
     struct fetch_watch_set *watch_sets;
+    struct client_quotas quotas;
     struct offset_lookup *lookups[FAKE_MAX];
     uint32_t lookup_count;
     bool lookup_later;
@@ -516,6 +517,11 @@ void broker_list_transactions(struct broker *broker, transaction_each_fn each, v
 }
 
 /* ---- fetch.h ---- */
+
+const struct client_quotas *broker_client_quotas(const struct broker *broker)
+{
+    return &broker->quotas;
+}
 
 struct fetch_watch **partition_watches(struct partition *partition)
 {
