@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from group import PORT_SOURCE, wait_for
 from history import FAST
-from kafka_tools import Tools
+from kafka_tools import Tools, note_results
 
 pytestmark = [pytest.mark.long,
               pytest.mark.skipif("MOONMQ_ECOSYSTEM" not in os.environ, reason="set MOONMQ_ECOSYSTEM=1 (docs/testing.md)")]
@@ -89,7 +89,7 @@ class Connect:
                  lambda: f"all run: {[states(name) for name in names]}\n{self.program.log_tail()}", START_S)
 
 
-def test_connect_moves_a_file_through_a_topic_while_a_leader_and_its_worker_die(new_group, tmp_path):
+def test_connect_moves_a_file_through_a_topic_while_a_leader_and_its_worker_die(new_group, tmp_path, request):
     """Three internal topics, a source that writes in transactions, a sink; each line is in the topic once and in order."""
     group = new_group(server=QUICK).start()
     source, sink = tmp_path / "in.txt", tmp_path / "out.txt"
@@ -141,6 +141,7 @@ def test_connect_moves_a_file_through_a_topic_while_a_leader_and_its_worker_die(
     assert json.loads(offsets[-1].value()) == {"position": source.stat().st_size}
     status = [message.key() for each in records_of(group.bootstrap, "connect-status").values() for message in each]
     assert {b"status-connector-source", b"status-task-sink-0"} <= set(status)
+    note_results(request.node.name, {"connect-distributed": ["FileStreamSource (exactly once) and FileStreamSink"]})
 
 
 # ---- MirrorMaker ----
@@ -217,7 +218,7 @@ def mirror_settings(peer, group):
             "refresh.groups.interval.seconds": 2, "offset.flush.interval.ms": 1000}
 
 
-def test_a_consumer_group_moves_between_apache_kafka_and_us_both_ways(new_group, peer, tmp_path):
+def test_a_consumer_group_moves_between_apache_kafka_and_us_both_ways(new_group, peer, tmp_path, request):
     """MirrorMaker 2 copies a topic each way and translates the group's offsets; a leader of ours dies in the middle. The
     group goes on in the other cluster with the first record that it has not read."""
     group = new_group(server=QUICK).start()
@@ -256,3 +257,4 @@ def test_a_consumer_group_moves_between_apache_kafka_and_us_both_ways(new_group,
         assert sorted((p, value) for p, _, value in moved) == sorted(
             (p, f"value {n}") for p in range(partitions) for n in range(7 + before, 7 + before + after))
         assert contents(there, copy) == contents(here, topic)
+    note_results(request.node.name, {"mirror-maker": ["both ways, offsets of groups translated"]})
