@@ -375,8 +375,11 @@ enum status static_place_prepare(struct place *place, struct partition *partitio
                          partition_name(partition));
     }
     if (place->saved.end > partition_log_end(partition)) {
-        return error_set(error, STATUS_CORRUPT, "%s ends below what was durable",
-                         partition_name(partition));
+        return error_set(
+            error, STATUS_CORRUPT,
+            "%s ends below what was durable (its disk has lost something: delete the topic "
+            "here and create it anew, and it is copied again)",
+            partition_name(partition));
     }
     int64_t start = partition_log_start(partition);
     place->scan_position = place->saved.position;

@@ -141,7 +141,7 @@ def test_connections_leave_nothing_behind(package, group3):
     leader = group3.wait_all_in_sync()
     clients.create_topic(group3.bootstrap, "connects")
     # What the sanitizer finds lost at the end is an error by itself; it should not keep much of what is freed.
-    output = run(load_program(package), "connect", CONNECTS, leader.client_address,
+    output = run(load_program(package), "connect", CONNECTS, leader.client_address, timeout_s=300 + CONNECTS // 10,
                  env={**os.environ, "ASAN_OPTIONS": "quarantine_size_mb=1"})
     early, late = (int(line.split()[1]) for line in output.splitlines())
     assert late - early < 4 * 1024, output
