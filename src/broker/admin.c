@@ -132,6 +132,12 @@ static enum status check_config(struct admin_change *change, const struct topic_
     if (base != NULL) topic_config_copy(&change->config, base);
     change->config.defaults = catalog_topic_defaults(change->broker, change->topic);
     for (uint32_t i = 0; i < change->change_count; i++) {
+        const char *name = change->changes[i].key;
+        if (!change->internal_allowed &&
+            strncmp(name, TOPIC_CONFIG_OWN, sizeof(TOPIC_CONFIG_OWN) - 1) == 0) {
+            return error_set(error, STATUS_INVALID_CONFIG, "unknown topic configuration \"%.100s\"",
+                             name);
+        }
         enum status status = topic_config_set(&change->config, change->changes[i].key,
                                               change->changes[i].value, error);
         if (status != STATUS_OK) return status;

@@ -86,6 +86,8 @@ struct topic_settings {
 };
 void topic_config_settings(const struct topic_config *config, struct topic_settings *out);
 
+/* How the names of the broker's own keys begin: clients do not set them. */
+#define TOPIC_CONFIG_OWN "moonmq."
 /* The broker's own key: offsets of the topic have gaps, whatever its policy is now. */
 #define TOPIC_CONFIG_OFFSET_GAPS "moonmq.offset.gaps"
 /* The broker's own key, of __consumer_offsets alone: client_quotas.h. */

@@ -181,6 +181,11 @@ static void altering_sets_and_replacing_resets(void **state)
     broker_alter_topic(rig->broker, &request);
     stepped_loop_settle(&rig->fake);
     assert_int_equal(answer.status, STATUS_INVALID_CONFIG);
+    change = (struct topic_change){TOPIC_CONFIG_CLIENT_QUOTAS, ""}; /* the broker's own */
+    answer.called = false;
+    broker_alter_topic(rig->broker, &request);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(answer.status, STATUS_INVALID_CONFIG);
 }
 
 static void a_deleted_topic_is_hidden_at_once_and_its_bytes_go_when_committed(void **state)
