@@ -468,3 +468,26 @@ def test_leaders_are_elected_and_what_cannot_be_is_refused_by_name(tools, group,
     assert "No partition reassignments found" in tools.run("reassign-partitions", "--list").out
     assert tools.run("client-metrics", "--list").out.strip() == ""
     tools.run("topics", "--delete", "--topic", "led")
+
+
+def test_quotas_are_set_told_and_taken_back(tools, group):
+    def quotas(*entity, change=()):
+        return tools.run("configs", "--alter" if change else "--describe", *change, *entity)
+
+    def told(*entity):
+        """{key: value} of one entity."""
+        return dict(re.findall(r"([a-z_]+)=([\d.]+)", quotas(*entity).out))
+
+    client = ("--entity-type", "clients", "--entity-name", "bulk")
+    user = ("--entity-type", "users", "--entity-name", "ann")
+    both = ("--entity-type", "users", "--entity-name", "ann", "--entity-type", "clients", "--entity-name", "bulk")
+    for entity, rates in ((client, {"producer_byte_rate": "500000.0", "consumer_byte_rate": "250000.0"}),
+                          (user, {"consumer_byte_rate": "300000.0"}), (both, {"producer_byte_rate": "100000.0"})):
+        assert told(*entity) == {}
+        quotas(*entity, change=("--add-config", ",".join(f"{key}={value}" for key, value in rates.items())))
+        assert told(*entity) == rates
+    quotas(*client, change=("--delete-config", "producer_byte_rate"))
+    assert told(*client) == {"consumer_byte_rate": "250000.0"}
+    for entity, key in ((client, "consumer_byte_rate"), (user, "consumer_byte_rate"), (both, "producer_byte_rate")):
+        quotas(*entity, change=("--delete-config", key))
+        assert told(*entity) == {}
