@@ -39,7 +39,7 @@ class Bench:
         wanted = {judge.CROSS: judge.CROSS_PARTITIONS}
         for client in clients:
             wanted.update({f"{client.key}.times": 1, f"{client.key}.group": 4, f"{client.key}.transactions": 2,
-                           f"{client.key}.failover": 2})
+                           f"{client.key}.failover": 2, f"{client.key}.readable": judge.CROSS_PARTITIONS})
         admin = AdminClient(self.settings)
         # What is written has timestamps of long ago.
         futures = admin.create_topics([NewTopic(name, partitions, replication_factor=-1, config={"retention.ms": "-1"})

@@ -74,8 +74,16 @@ def codecs_arrived(client, found):
 
 def cross_reading(bench, client, written):
     """From the beginning: everything that all clients wrote with all codecs."""
-    wanted = [seen(record) for record in written if client.reads(record["codec"])]
-    arguments = {"topic": CROSS, "partitions": CROSS_PARTITIONS, "from": "earliest", "count": len(wanted),
+    topic = CROSS
+    if not all(map(client.reads, CODECS)):
+        # It can't pass by what it can't read. What it wrote itself without that is read instead.
+        topic, written = f"{client.key}.readable", [record for record in cross_records(client) if client.reads(record["codec"])]
+        codecs_read = [codec for codec in client.codecs if client.reads(codec)]
+        bench.run(client, "produce", {"topic": topic, "partitions": CROSS_PARTITIONS, "codecs": codecs_read}, written).wait_end()
+    if "empty-values" in client.limits:
+        written = [{**record, "value": record["value"] or None} for record in written]
+    wanted = list(map(seen, written))
+    arguments = {"topic": topic, "partitions": CROSS_PARTITIONS, "from": "earliest", "count": len(wanted),
                  "isolation": "read_uncommitted"}
     program = bench.run(client, "consume", arguments).wait_end()
     differences(wanted, map(seen, program.all("record")), f"{client.key} reads")
