@@ -201,12 +201,12 @@ static void run_random(struct sim_run *run)
 /* Static mode. */
 
 #define FAULT(kind) (UINT64_C(1) << SIM_FAULT_##kind)
-/* All that ends without a loss, leadership being nobody's to hand over; what cannot be written or
- * read is not acknowledged either, whosever disk it is. (A sync that failed is another matter: what
- * the next process finds in memory is not on the disk, and nobody else need have it.) A follower
- * may also lose everything, or go back in time: it is copied to again. */
-#define STATIC_FAULTS \
-    (((FAULT(WRITE_ERROR) - 1) & ~FAULT(TRANSFER)) | FAULT(WRITE_ERROR) | FAULT(READ_ERROR))
+/* All that ends without a loss, leadership being nobody's to hand over; what cannot be written,
+ * synced or read is not acknowledged either, whosever disk it is. A follower may also lose
+ * everything, or go back in time: it is copied to again. */
+#define STATIC_FAULTS                                                                        \
+    ((FAULT(WRITE_ERROR) - 1 + FAULT(WRITE_ERROR) + FAULT(SYNC_ERROR) + FAULT(READ_ERROR)) & \
+     ~FAULT(TRANSFER))
 #define STATIC_FOLLOWER_FAULTS (FAULT(WIPE) | FAULT(RESTORE))
 
 static void draw_static(struct sim_run *run)

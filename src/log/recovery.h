@@ -5,7 +5,8 @@
  * quarantined, never cut; what is bad beyond it is the tear of a crash: cut there; and a clean end.
  * Where no record exists because it was lost, the careful view holds: only what nothing sound
  * follows is cut. Nothing is changed before all of it was looked at; running it twice gives the
- * same bytes. Thread: worker. */
+ * same bytes. What was not known synced is written again before it counts: a sync that failed
+ * leaves it in memory only, and clean. Thread: worker. */
 #ifndef MOONMQ_LOG_RECOVERY_H
 #define MOONMQ_LOG_RECOVERY_H
 
@@ -29,7 +30,8 @@ struct recovered_segment {
     bool damaged;                /* a range of it is quarantined */
     bool cut;                    /* the file is to end at `bytes` */
     bool remove;                 /* the files are to go */
-    bool beyond;                 /* holds bytes that were not known synced */
+    bool beyond;                 /* holds bytes that were not known synced … */
+    int64_t beyond_from;         /* … from this position on */
     struct segment_index *index; /* of a scanned one */
 };
 

@@ -81,7 +81,10 @@ static void scan_take(struct scan *scan, const struct batch_header *header, cons
 {
     struct recovered_segment *segment = scan->segment;
     int64_t position = scan->walk.position;
-    if (scan_is_beyond(scan) || scan->unknown) segment->beyond = true;
+    if (!segment->beyond && (scan_is_beyond(scan) || scan->unknown)) {
+        segment->beyond = true;
+        segment->beyond_from = position;
+    }
     segment_index_note(segment->index, segment->base_offset, header->base_offset, position,
                        scan->recovery->index_interval_bytes, segment->max_timestamp_ms,
                        segment->max_timestamp_offset);

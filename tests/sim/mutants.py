@@ -54,6 +54,7 @@ AIMS = {
     38: [["--static"]],  # what is not durable at the leader is pushed
     39: [["--static"]],  # a push is answered before it is durable
     40: [["--static"]],  # after a restart, the log is not looked through for positions
+    41: [["--static", "--only", "sync-error,kill,power"]],  # recovery takes what it reads for synced
 }
 
 
