@@ -38,7 +38,14 @@ static void added(void *context, struct transaction_request *transaction)
     kafka_finish(request);
 }
 
-/* The answer's shape, and what the coordinator is asked. False: one of them is unknown. */
+/* A partition of an internal topic is the coordinator's own: AddOffsetsToTxn adds it. */
+static int16_t takes_records(const struct topic *topic, int32_t index)
+{
+    if (kafka_find_partition(topic, index) == NULL) return KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
+    return topic_is_internal(topic) ? KAFKA_TOPIC_AUTHORIZATION_FAILED : KAFKA_NONE;
+}
+
+/* The answer's shape, and what the coordinator is asked. False: one of them can't be. */
 static bool lay_out(struct kafka_request *request, struct transaction_partition *partitions)
 {
     const struct kafka_add_partitions_to_txn_request *message =
@@ -62,13 +69,10 @@ static bool lay_out(struct kafka_request *request, struct transaction_partition 
         out->results_by_partition.count = in->partitions.count;
         for (int32_t k = 0; k < in->partitions.count; k++) {
             int32_t index = in->partitions.items[k];
-            bool known = kafka_find_partition(topic, index) != NULL;
+            int16_t error = takes_records(topic, index);
             out->results_by_partition.items[k].partition_index = index;
-            if (!known) {
-                out->results_by_partition.items[k].partition_error_code =
-                    KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
-            }
-            all_known = all_known && known;
+            out->results_by_partition.items[k].partition_error_code = error;
+            all_known = all_known && error == KAFKA_NONE;
             *partitions++ = (struct transaction_partition){in->name, index};
         }
     }

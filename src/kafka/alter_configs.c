@@ -37,8 +37,15 @@ static void alter(struct kafka_request *request,
     int32_t count = in->configs.count;
     struct topic_change *changes =
         arena_new_array(&request->arena, (size_t)count, sizeof(*changes));
-    if (changes == NULL) return;
+    struct seen keys;
+    kafka_request_seen(request, &keys, (size_t)count);
+    if (request->arena.failed) return;
     for (int32_t i = 0; i < count; i++) {
+        if (seen_before(&keys, in->configs.items[i].name, 0)) {
+            config_change_fail(request, &outcome, KAFKA_INVALID_REQUEST,
+                               "a configuration is named twice");
+            return;
+        }
         changes[i].key = kafka_request_text(request, in->configs.items[i].name);
         changes[i].value = kafka_request_text(request, in->configs.items[i].value);
         if (changes[i].key == NULL || changes[i].value == NULL) {

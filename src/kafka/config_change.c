@@ -45,7 +45,8 @@ const struct topic *config_change_find(struct kafka_request *request, int8_t res
     }
     const struct topic *topic = kafka_find_topic(request, resource_name);
     if (topic == NULL) {
-        config_change_fail(request, outcome, KAFKA_UNKNOWN_TOPIC_OR_PARTITION, "unknown topic");
+        config_change_fail(request, outcome, kafka_no_topic(resource_name),
+                           "there is no such topic");
     }
     return topic;
 }

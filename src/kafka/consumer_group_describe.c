@@ -137,7 +137,7 @@ static void describe_one(struct kafka_request *request, struct slice id,
     out->assignor_name = kafka_text("");
     enum status status =
         broker_modern_describe(kafka_request_broker(request), id, put_group, &describing);
-    out->error_code = kafka_request_error(request, status);
+    out->error_code = id.bytes == 0 ? KAFKA_INVALID_GROUP_ID : kafka_request_error(request, status);
     if (status == STATUS_UNKNOWN_GROUP)
         out->error_message = kafka_text("no group of the consumer protocol has this id");
 }

@@ -53,15 +53,13 @@ static void grown(void *context, enum status status, const struct error *error)
 static bool assignments_fit(const struct growth *growth, uint32_t partitions_now)
 {
     const struct kafka_create_partitions_request_topic *in = growth->in;
-    const struct group_view *view = kafka_view(growth->request);
     if (in->assignments.count < 0) return true;
     if (in->assignments.count != in->count - (int32_t)partitions_now) return false;
     for (int32_t i = 0; i < in->assignments.count; i++) {
         const struct kafka_create_partitions_request_assignment *one = &in->assignments.items[i];
-        if (one->broker_ids.count < 1) return false;
-        for (int32_t k = 0; k < one->broker_ids.count; k++) {
-            if (kafka_member_find(view, one->broker_ids.items[k]) == NULL) return false;
-        }
+        if (!kafka_placement_is_valid(growth->request, one->broker_ids.items,
+                                      one->broker_ids.count))
+            return false;
     }
     return true;
 }

@@ -128,22 +128,6 @@ static void created(void *context, enum status status, const struct error *error
 
 /* ---- checks that need no broker ---- */
 
-static bool brokers_are_valid(const struct kafka_request *request,
-                              const struct kafka_create_topics_request_assignment *assignment)
-{
-    const struct group_view *view = kafka_view(request);
-    int32_t count = assignment->broker_ids.count;
-    if (count < 1 || count > (int32_t)view->member_count) return false;
-    for (int32_t i = 0; i < count; i++) {
-        int32_t id = assignment->broker_ids.items[i];
-        if (kafka_member_find(view, id) == NULL) return false;
-        for (int32_t k = 0; k < i; k++) {
-            if (assignment->broker_ids.items[k] == id) return false;
-        }
-    }
-    return true;
-}
-
 /* A manual assignment only says how many partitions there are: all brokers hold all of them. Its
  * indexes must be 0 … count - 1, each once. */
 static bool check_assignments(struct creation *creation)
@@ -162,7 +146,7 @@ static bool check_assignments(struct creation *creation)
         const struct kafka_create_topics_request_assignment *one = &in->assignments.items[i];
         bool fits = one->partition_index >= 0 && one->partition_index < count;
         if (!fits || seen_before(&seen, KAFKA_NULL, one->partition_index) ||
-            !brokers_are_valid(request, one)) {
+            !kafka_placement_is_valid(request, one->broker_ids.items, one->broker_ids.count)) {
             fail(creation, KAFKA_INVALID_REPLICA_ASSIGNMENT,
                  "an assignment needs every partition once, on brokers of this group");
             return false;

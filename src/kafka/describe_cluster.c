@@ -31,7 +31,6 @@ static void answer_now(struct kafka_request *request)
 {
     const struct kafka_describe_cluster_request *message = KAFKA_MESSAGE(request, describe_cluster);
     struct kafka_describe_cluster_response *answer = KAFKA_ANSWER(request, describe_cluster);
-    answer->endpoint_type = message->endpoint_type;
     answer->cluster_id = kafka_cluster_id(request);
     if (message->endpoint_type == ENDPOINT_CONTROLLER) {
         answer->error_code = KAFKA_MISMATCHED_ENDPOINT_TYPE;

@@ -82,7 +82,7 @@ static void describe_topic(struct kafka_request *request, const resource_asked *
     struct slice name = resource->resource_name;
     const struct topic *topic = kafka_find_topic(request, name);
     if (topic == NULL) {
-        fail(request, out, KAFKA_UNKNOWN_TOPIC_OR_PARTITION, "unknown topic");
+        fail(request, out, kafka_no_topic(name), "there is no such topic");
         return;
     }
     uint32_t count;

@@ -27,15 +27,16 @@ static void put_producers(struct kafka_request *request, const struct partition 
     }
 }
 
-static void put_partition(struct kafka_request *request, const struct topic *topic, int32_t index,
-                          partition_answer *out)
+static void put_partition(struct kafka_request *request, struct slice name,
+                          const struct topic *topic, int32_t index, partition_answer *out)
 {
     const struct partition *partition = kafka_find_partition(topic, index);
     enum status status = broker_check_serving(kafka_request_broker(request));
     out->partition_index = index;
     out->error_message = KAFKA_NULL;
     if (status == STATUS_OK && partition == NULL) status = STATUS_UNKNOWN_TOPIC;
-    out->error_code = kafka_request_error(request, status);
+    out->error_code = status == STATUS_UNKNOWN_TOPIC ? kafka_no_topic(name)
+                                                     : kafka_request_error(request, status);
     if (status == STATUS_OK) put_producers(request, partition, out);
 }
 
@@ -51,7 +52,8 @@ static void put_topic(struct kafka_request *request, struct seen *seen,
     for (int32_t i = 0; i < count && !request->arena.failed; i++) {
         int32_t index = in->partition_indexes.items[i];
         if (seen_before(seen, in->name, index)) continue;
-        put_partition(request, topic, index, &out->partitions.items[out->partitions.count++]);
+        put_partition(request, in->name, topic, index,
+                      &out->partitions.items[out->partitions.count++]);
     }
 }
 

@@ -46,7 +46,7 @@ static void describe(struct kafka_request *request, struct slice id, described *
     const struct transaction_value *value =
         status == STATUS_OK ? broker_describe_transaction(broker, id) : NULL;
     if (status == STATUS_OK && value == NULL) status = STATUS_TXN_NOT_FOUND;
-    out->error_code = kafka_request_error(request, status);
+    out->error_code = id.bytes == 0 ? KAFKA_INVALID_REQUEST : kafka_request_error(request, status);
     if (value == NULL) return;
     out->transaction_state = kafka_text(transaction_status_name(value->status));
     out->transaction_timeout_ms = value->timeout_ms;

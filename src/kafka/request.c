@@ -334,6 +334,12 @@ struct topic *kafka_find_topic(const struct kafka_request *request, struct slice
     return catalog_find(kafka_request_broker(request), (const char *)name.data, name.bytes);
 }
 
+int16_t kafka_no_topic(struct slice name)
+{
+    bool valid = topic_name_is_valid((const char *)name.data, name.bytes, false);
+    return valid ? KAFKA_UNKNOWN_TOPIC_OR_PARTITION : KAFKA_INVALID_TOPIC;
+}
+
 struct partition *kafka_find_partition(const struct topic *topic, int32_t index)
 {
     return topic != NULL && index >= 0 ? topic_partition(topic, (uint32_t)index) : NULL;

@@ -107,6 +107,9 @@ int64_t kafka_timeout_us(const struct kafka_request *request, int32_t timeout_ms
 void kafka_request_seen(struct kafka_request *request, struct seen *seen, size_t count);
 /* NULL: there is none of this name. */
 struct topic *kafka_find_topic(const struct kafka_request *request, struct slice name);
+/* What is answered for a name that kafka_find_topic() does not find: that it can't be one, or that
+ * there is none. */
+int16_t kafka_no_topic(struct slice name);
 /* NULL: there is none; `topic` may be NULL. */
 struct partition *kafka_find_partition(const struct topic *topic, int32_t index);
 /* A partition that the request may name once: 0, or the code of why not. */

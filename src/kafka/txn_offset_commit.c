@@ -101,8 +101,9 @@ void txn_offset_commit_handle(struct kafka_request *request)
     struct broker *broker = kafka_request_broker(request);
     int16_t version = request->header.api_version;
     enum status serving = broker_check_serving(broker);
-    if (!lay_out_answer(request, kafka_request_error(request, serving)) || serving != STATUS_OK ||
-        !make_room(request)) {
+    bool named = message->group_id.bytes > 0;
+    int16_t error = named ? kafka_request_error(request, serving) : KAFKA_INVALID_GROUP_ID;
+    if (!lay_out_answer(request, error) || error != KAFKA_NONE || !make_room(request)) {
         kafka_finish(request);
         return;
     }

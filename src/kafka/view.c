@@ -2,6 +2,20 @@
 
 #include "kafka/kafka_state.h"
 
+bool kafka_placement_is_valid(const struct kafka_request *request, const int32_t *brokers,
+                              int32_t count)
+{
+    const struct group_view *view = kafka_view(request);
+    if (count < 1 || count > (int32_t)view->member_count) return false;
+    for (int32_t i = 0; i < count; i++) {
+        if (kafka_member_find(view, brokers[i]) == NULL) return false;
+        for (int32_t k = 0; k < i; k++) {
+            if (brokers[k] == brokers[i]) return false;
+        }
+    }
+    return true;
+}
+
 const struct group_view *kafka_view(const struct kafka_request *request)
 {
     return broker_group_view(request->kafka->broker);

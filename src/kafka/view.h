@@ -22,6 +22,9 @@ struct kafka_node kafka_node_of(const struct kafka_request *request,
                                 const struct group_member *member);
 const struct group_member *kafka_member_find(const struct group_view *view, int32_t id);
 const struct group_view *kafka_view(const struct kafka_request *request);
+/* Is this where a partition can be: brokers of this group, each once? */
+bool kafka_placement_is_valid(const struct kafka_request *request, const int32_t *brokers,
+                              int32_t count);
 /* The cluster id, in the arena; null before the group is founded. */
 struct slice kafka_cluster_id(struct kafka_request *request);
 

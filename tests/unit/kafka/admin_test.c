@@ -202,6 +202,15 @@ static void topics_only_grow(void **state)
     topics[0].assignments.count = 0;
     answer = client_ask(client, KAFKA_CREATE_PARTITIONS, 2, &request);
     assert_int_equal(answer->results.items[0].error_code, KAFKA_INVALID_REPLICA_ASSIGNMENT);
+    int32_t twice[] = {1, 1};
+    struct kafka_create_partitions_request_assignment assignment = {{twice, 2}};
+    topics[0].assignments.items = &assignment;
+    topics[0].assignments.count = 1;
+    answer = client_ask(client, KAFKA_CREATE_PARTITIONS, 2, &request);
+    assert_int_equal(answer->results.items[0].error_code, KAFKA_INVALID_REPLICA_ASSIGNMENT);
+    assignment.broker_ids.count = 1;
+    answer = client_ask(client, KAFKA_CREATE_PARTITIONS, 2, &request);
+    assert_int_equal(answer->results.items[0].error_code, 0);
 }
 
 /* ---- configurations ---- */
@@ -244,6 +253,7 @@ static void topic_configuration_says_where_a_value_comes_from(void **state)
     assert_true(result->configs.count > 10);
     assert_int_equal(describe(client, 2, "none", NULL, -1)->error_code,
                      KAFKA_UNKNOWN_TOPIC_OR_PARTITION);
+    assert_int_equal(describe(client, 2, "bad name", NULL, -1)->error_code, KAFKA_INVALID_TOPIC);
 }
 
 static void a_topic_that_says_nothing_shows_the_brokers_default(void **state)
@@ -404,6 +414,16 @@ static void older_alter_replaces_everything(void **state)
     assert_int_equal(answer->responses.items[2].error_code, KAFKA_INVALID_REQUEST);
     assert_int_equal(fake.admin_count, 1);
     assert_true(fake.admin[0].replace_all);
+    struct kafka_alter_configs_request_config twice[] = {config, config};
+    resources[0].configs.items = twice;
+    resources[0].configs.count = 2;
+    resources[1].resource_type = 2;
+    resources[1].resource_name = kafka_text("bad name");
+    request.resources.count = 2;
+    answer = client_ask(client, KAFKA_ALTER_CONFIGS, 1, &request);
+    assert_int_equal(answer->responses.items[0].error_code, KAFKA_INVALID_REQUEST);
+    assert_int_equal(answer->responses.items[1].error_code, KAFKA_INVALID_TOPIC);
+    assert_int_equal(fake.admin_count, 1);
 }
 
 static void log_dirs_tell_sizes(void **state)

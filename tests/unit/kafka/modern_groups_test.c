@@ -119,12 +119,13 @@ static void make_group(void)
 static void groups_are_described(void **state)
 {
     struct client *client = *state;
-    struct slice ids[] = {kafka_text("g"), kafka_text("other"), kafka_text("g")};
-    struct kafka_consumer_group_describe_request request = {.group_ids = {ids, 3}};
+    struct slice ids[] = {kafka_text("g"), kafka_text("other"), kafka_text("g"), kafka_text("")};
+    struct kafka_consumer_group_describe_request request = {.group_ids = {ids, 4}};
     make_group();
     const struct kafka_consumer_group_describe_response *answer =
         client_ask(client, KAFKA_CONSUMER_GROUP_DESCRIBE, 1, &request);
-    assert_int_equal(answer->groups.count, 2);
+    assert_int_equal(answer->groups.count, 3);
+    assert_int_equal(answer->groups.items[2].error_code, KAFKA_INVALID_GROUP_ID);
     assert_int_equal(answer->groups.items[0].error_code, 0);
     assert_text(answer->groups.items[0].group_state, "Stable");
     assert_int_equal(answer->groups.items[0].group_epoch, 3);

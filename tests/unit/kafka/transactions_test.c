@@ -254,12 +254,12 @@ static void a_described_transaction_lists_its_partitions_by_topic(void **state)
         {kafka_text("b"), 1}, {kafka_text("a"), 2}, {kafka_text("b"), 0}};
     for (size_t i = 0; i < ARRAY_COUNT(touched); i++)
         assert_int_equal(transaction_partitions_add(set, &touched[i]), STATUS_OK);
-    struct slice ids[] = {kafka_text("tx"), kafka_text("none"), kafka_text("tx")};
-    struct kafka_describe_transactions_request request = {.transactional_ids = {ids, 3}};
+    struct slice ids[] = {kafka_text("tx"), kafka_text("none"), kafka_text("tx"), kafka_text("")};
+    struct kafka_describe_transactions_request request = {.transactional_ids = {ids, 4}};
     const struct kafka_describe_transactions_response *answer =
         client_ask(client, KAFKA_DESCRIBE_TRANSACTIONS, 0, &request);
     transaction_partitions_deinit(set);
-    assert_int_equal(answer->transaction_states.count, 2);
+    assert_int_equal(answer->transaction_states.count, 3);
     const struct kafka_describe_transactions_response_transaction_state *described =
         &answer->transaction_states.items[0];
     assert_int_equal(described->error_code, 0);
@@ -271,6 +271,7 @@ static void a_described_transaction_lists_its_partitions_by_topic(void **state)
     assert_int_equal(described->topics.items[1].partitions.items[0], 0);
     assert_int_equal(answer->transaction_states.items[1].error_code,
                      KAFKA_TRANSACTIONAL_ID_NOT_FOUND);
+    assert_int_equal(answer->transaction_states.items[2].error_code, KAFKA_INVALID_REQUEST);
 }
 
 static void a_follower_describes_nothing(void **state)
