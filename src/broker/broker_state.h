@@ -72,7 +72,7 @@ struct broker {
     struct partition *parked;        /* partitions with parked produces */
     struct timer *backlog_timer;     /* goes on with the backlog after the current callback */
     struct partition *recompressing; /* partitions with produces in recompression.c … */
-    uint32_t recompressing_count;    /* … how many those are */
+    uint32_t recompressing_count;    /* … how many those are, and their time-outs' leftovers */
     size_t recompressing_bytes;
     struct timer *recompression_timer;
     struct marker_write *marker_writes; /* marker.c */

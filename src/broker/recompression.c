@@ -3,9 +3,11 @@
  *
  * The work is a worker's. A partition's batches leave in the order in which they came: what needs
  * no work waits behind what does, and partitions do not wait for each other. Broker-wide they are
- * bounded like the backlog, and each waits no longer than its own time-out. End markers and the
- * internal topics' batches pass by: theirs are never compressed. Thread: loop, but for
- * recompress_run().                                                                             */
+ * bounded like the backlog, and each waits no longer than its own time-out. A batch whose producer
+ * waits no longer counts until its worker let go of it, or time-outs would be a way past the bound;
+ * work that has not begun then is skipped. End markers and the internal topics' batches pass by:
+ * theirs are never compressed. Thread: loop, but for recompress_run().                          */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <utlist.h>
 
@@ -19,6 +21,7 @@
 struct recompression {
     struct broker_job job;
     struct produce *produce; /* NULL: nobody waits for it any more */
+    atomic_bool unwanted;    /* the same, for the worker */
     struct shared_bytes *batch;
     struct batch_compression compression;
     struct batch_limits limits;
@@ -44,6 +47,13 @@ static void list_produce(struct broker *broker, struct produce *produce)
     broker->stats.produce_parked++;
 }
 
+static void discount(struct broker *broker, size_t bytes)
+{
+    ASSERT(broker->recompressing_count > 0 && broker->recompressing_bytes >= bytes);
+    broker->recompressing_count--;
+    broker->recompressing_bytes -= bytes;
+}
+
 static void unlist_produce(struct broker *broker, struct produce *produce)
 {
     struct partition *partition = produce->partition;
@@ -52,11 +62,14 @@ static void unlist_produce(struct broker *broker, struct produce *produce)
         DL_DELETE2(broker->recompressing, partition, recompressing_prev, recompressing_next);
     }
     produce->parked_on = NULL;
-    broker->recompressing_count--;
-    broker->recompressing_bytes -= produce->batch->bytes;
     broker->stats.produce_parked--;
     deadlines_remove(&broker->deadlines, &produce->deadline);
-    if (produce->recompression != NULL) produce->recompression->produce = NULL;
+    if (produce->recompression == NULL) {
+        discount(broker, produce->batch->bytes);
+        return;
+    }
+    produce->recompression->produce = NULL; /* recompress_done() discounts it */
+    atomic_store_explicit(&produce->recompression->unwanted, true, memory_order_relaxed);
     produce->recompression = NULL;
 }
 
@@ -119,6 +132,7 @@ static void recompress_run(struct broker_job *job)
 {
     struct recompression *work = CONTAINER_OF(job, struct recompression, job);
     struct buffer out;
+    if (atomic_load_explicit(&work->unwanted, memory_order_relaxed)) return;
     buffer_init(&out, 0);
     work->status = batch_recompress(work->batch->data, work->batch->bytes, &work->compression,
                                     &work->limits, &out, &work->fault, &work->error);
@@ -185,7 +199,11 @@ static void recompress_done(struct broker_job *job)
     struct broker *broker = job->broker;
     struct produce *produce = work->produce;
     struct partition *partition = produce != NULL ? produce->partition : NULL;
-    if (produce != NULL) take_result(broker, work);
+    if (produce != NULL) {
+        take_result(broker, work);
+    } else {
+        discount(broker, work->batch->bytes);
+    }
     recompression_dispose(job);
     if (partition != NULL) partition_go_on(broker, partition);
 }

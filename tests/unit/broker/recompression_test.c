@@ -284,6 +284,42 @@ static void one_that_is_cancelled_or_out_of_time_holds_up_nobody(void **state)
     assert_int_equal(last.produce.status, STATUS_OK);
 }
 
+/* Nobody waits for them, but workers have them still: they count, and are not worked at. */
+static void what_ran_out_of_time_counts_until_its_worker_let_go_of_it(void **state)
+{
+    struct rig *rig = *state;
+    struct rig_produce late[3], refused, after;
+    size_t each = 0;
+    for (int i = 0; i < 3; i++) {
+        struct shared_bytes *batch = batch_of(rig, CODEC_GZIP, -1);
+        each = batch->bytes;
+        late[i] = (struct rig_produce){.produce = {.partition = orders(rig),
+                                                   .batch = batch,
+                                                   .acks = ACKS_ALL,
+                                                   .allow_zstd = true,
+                                                   .timeout_us = 1,
+                                                   .done = rig_produce_done,
+                                                   .context = &late[i]}};
+        broker_produce(rig->broker, &late[i].produce);
+    }
+    rig->fake.now_us += 10;
+    stepped_loop_run(&rig->fake);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(late[i].produce.status, STATUS_TIMEOUT);
+    assert_int_equal(rig->broker->recompressing_count, 3);
+    rig->broker->settings.unsynced_bytes_max = 3 * each;
+    send(rig, &refused, CODEC_GZIP, -1);
+    assert_int_equal(refused.produce.status, STATUS_LIMIT);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(rig->broker->recompressing_count, 0);
+    assert_int_equal(rig->broker->recompressing_bytes, 0);
+    assert_int_equal(rig->broker->stats.recompressed_batches, 0);
+    send(rig, &after, CODEC_GZIP, -1);
+    stepped_loop_settle(&rig->fake);
+    assert_int_equal(after.produce.status, STATUS_OK);
+    assert_int_equal(after.produce.base_offset, 0);
+}
+
 /* The simulator's crash: nobody is answered, nothing is lost track of. */
 static void a_crash_in_the_middle_frees_all(void **state)
 {
@@ -314,6 +350,7 @@ int main(void)
         TEST(all_are_answered_when_leadership_goes),
         TEST(all_are_answered_when_the_topic_goes),
         TEST(one_that_is_cancelled_or_out_of_time_holds_up_nobody),
+        TEST(what_ran_out_of_time_counts_until_its_worker_let_go_of_it),
         TEST(a_crash_in_the_middle_frees_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
