@@ -2,6 +2,7 @@
 import json
 import re
 import struct
+import time
 
 import pytest
 
@@ -166,6 +167,33 @@ def test_lines_by_kcat_are_read_by_the_program(single, run_moonmq):
     clients.kcat(single.bootstrap, "-P", "-t", "text", "-X", "acks=all", data=lines.encode())
     done = run_moonmq("consume", "--topic", "text", "--until-end", *bootstrap_arguments(single))
     assert done.stdout == lines
+
+
+def test_kcat_lists_seeks_and_asks_by_time(single):
+    """What its manual shows: -L, -P with keys and a null value, -C from each kind of offset, -Q."""
+    bootstrap = single.bootstrap
+    clients.create_topic(bootstrap, "listed", 2)
+    shown = json.loads(clients.kcat(bootstrap, "-L", "-t", "listed", "-J"))
+    assert [(b["id"], b["name"]) for b in shown["brokers"]] == [(1, single.brokers[0].client_address)]
+    assert [[p["partition"], p["leader"], [r["id"] for r in p["isrs"]]] for p in shown["topics"][0]["partitions"]] \
+        == [[0, 1, [1]], [1, 1, [1]]]
+    began_ms = int(time.time() * 1000)
+    clients.kcat(bootstrap, "-P", "-t", "listed", "-p", 0, "-K", ":", "-Z", data=b"a:1\nb:\nc:3\n")
+    for codec in ("gzip", "snappy", "lz4", "zstd"):
+        clients.kcat(bootstrap, "-P", "-t", "listed", "-p", 0, "-K", ":", "-z", codec, data=f"{codec}:x\n".encode())
+
+    def read(*which):
+        return clients.kcat(bootstrap, "-C", "-t", "listed", "-p", 0, "-e", "-q", "-f", "%o %k %S\n", *which).decode().split("\n")[:-1]
+
+    everything = ["0 a 1", "1 b -1", "2 c 1", "3 gzip 1", "4 snappy 1", "5 lz4 1", "6 zstd 1"]
+    assert read("-o", "beginning") == everything
+    assert read("-o", "-3") == everything[4:]
+    assert read("-o", "2") == everything[2:]
+    assert read("-o", "end") == []
+    assert read("-o", f"s@{began_ms}") == everything
+    for when, offset in ((began_ms, 0), (-2, 0), (-1, 7)):
+        asked = clients.kcat(bootstrap, "-Q", "-t", f"listed:0:{when}", "-t", "listed:1:-1")
+        assert asked.decode().split("\n")[:-1] == [f"listed [0] offset {offset}", "listed [1] offset 0"]
 
 
 def test_lines_by_the_program_are_read_by_kcat(single, run_moonmq):

@@ -470,6 +470,26 @@ def test_leaders_are_elected_and_what_cannot_be_is_refused_by_name(tools, group,
     tools.run("topics", "--delete", "--topic", "led")
 
 
+def test_the_quorum_is_the_brokers_and_their_leader(tools, group):
+    group.wait_all_in_sync()
+    status = dict(re.findall(r"^(\w+):\s+(.*)$", tools.run("metadata-quorum", "describe", "--status").out, re.M))
+    assert status["LeaderId"] == str(leader_id(group))
+    assert int(status["LeaderEpoch"]) == next(b for b in group.brokers if b.id == leader_id(group)).sure_status()["epoch"]
+    assert int(status["HighWatermark"]) > 0 and int(status["MaxFollowerLag"]) >= 0
+    assert {int(voter) for voter in re.findall(r'"id": (\d+)', status["CurrentVoters"])} == {b.id for b in group.brokers}
+    assert status["CurrentObservers"] == "[]"
+
+    def replication():
+        voters = rows(tools.run("metadata-quorum", "describe", "--replication").out)
+        return {row["NodeId"]: row for row in voters}
+
+    wait_for(lambda: {row["Lag"] for row in replication().values()} == {"0"}, "the voters have caught up")
+    told = replication()
+    assert {int(voter) for voter in told} == {b.id for b in group.brokers}
+    assert {voter: row["Status"] for voter, row in told.items()} == {
+        str(b.id): "Leader" if b.id == leader_id(group) else "Follower" for b in group.brokers}
+
+
 def test_quotas_are_set_told_and_taken_back(tools, group):
     def quotas(*entity, change=()):
         return tools.run("configs", "--alter" if change else "--describe", *change, *entity)
