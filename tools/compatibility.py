@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT / "tests/process"))
 sys.dont_write_bytecode = True
 
 import kafka_wire  # noqa: E402
+import system_python  # noqa: E402
 
 API_VERSIONS, DESCRIBE_CONFIGS = 18, 32
 TOPIC, BROKER = 2, 4
@@ -114,14 +115,16 @@ def config_tables(broker):
 
 
 def client_table(results, old):
-    """`old`: the table on the page, whose rows stay for clients that were skipped."""
+    """`old`: the part as it is on the page, which stays for clients that were skipped."""
     kept = {line.split("|")[1].strip(): line for line in old.splitlines() if line.startswith("| ")}
+    kept_notes = [line for line in old.splitlines() if line.startswith("* ")]
     lines, notes = [], []
     for _, client in sorted(results.items(), key=lambda item: item[1]["name"].lower()):
         name = client["name"]
         if client["skipped"] is not None:
             if name in kept:
                 lines.append(kept[name])
+                notes += [line for line in kept_notes if line.startswith(f"* {name}, ")]
             continue
         cells = []
         for cell in CELLS:
@@ -131,7 +134,8 @@ def client_table(results, old):
         notes += [f"* {name}, {what}: {why}." for what, why in sorted(client["limits"].items())]
         lines.append(f"| {name} | {client['version']} | {client['language']} | " + " | ".join(cells) + " |")
     head = _table(["client", "version", "", *CELLS], [])
-    return "\n".join([head, *lines, "", "What a client can't do itself:", *notes])
+    said = ["", "What a client can't do itself, whatever the broker:", "", *notes] if notes else []
+    return "\n".join([head, *lines, *said])
 
 
 def tool_table(results):
@@ -188,6 +192,7 @@ def with_broker(do):
 def main():
     if len(sys.argv) < 2 or sys.argv[1] not in ("write", "check"):
         sys.exit(__doc__)
+    system_python.use()
     names = sys.argv[2:] or ["apis", "configs", "clients", "tools"]
 
     def act(broker):
