@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/fnv.h"
 #include "base/json.h"
 #include "base/memory.h"
 
@@ -79,11 +80,28 @@ bool client_quota_entity_equal(const struct client_quota_entity *a,
     return true;
 }
 
+/* Most that are not equal differ in this: a request may name tens of thousands of entities, and
+ * each is looked for among all that have limits. */
+static uint64_t entity_hash(const struct client_quota_entity *entity)
+{
+    uint64_t hash = FNV64_BASIS;
+    for (int i = 0; i < CLIENT_QUOTA_TYPE_COUNT; i++) {
+        const struct client_quota_part *part = &entity->parts[i];
+        const uint8_t kind = (uint8_t)(part->given ? 1 + part->is_default : 0);
+        hash = fnv64(hash, &kind, 1);
+        if (kind == 1) hash = fnv64(hash, part->name.data, part->name.bytes);
+    }
+    return hash;
+}
+
 static struct client_quota *find(const struct client_quotas *quotas,
                                  const struct client_quota_entity *entity)
 {
+    if (quotas->count == 0) return NULL;
+    uint64_t hash = entity_hash(entity);
     for (uint32_t i = 0; i < quotas->count; i++) {
-        if (client_quota_entity_equal(&quotas->items[i].entity, entity)) return &quotas->items[i];
+        struct client_quota *quota = &quotas->items[i];
+        if (quota->hash == hash && client_quota_entity_equal(&quota->entity, entity)) return quota;
     }
     return NULL;
 }
@@ -96,7 +114,7 @@ static struct client_quota *add(struct client_quotas *quotas,
         quotas->items = memory_resize(quotas->items, quotas->capacity, sizeof(*quotas->items));
     }
     struct client_quota *quota = &quotas->items[quotas->count++];
-    *quota = (struct client_quota){.entity = *entity};
+    *quota = (struct client_quota){.entity = *entity, .hash = entity_hash(entity)};
     for (int i = 0; i < CLIENT_QUOTA_TYPE_COUNT; i++) {
         struct client_quota_part *part = &quota->entity.parts[i];
         struct slice name = part->name;

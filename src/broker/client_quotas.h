@@ -42,6 +42,7 @@ struct client_quota_entity {
 struct client_quota {
     struct client_quota_entity entity;     /* its names are the quotas' */
     int64_t rates[CLIENT_QUOTA_KEY_COUNT]; /* bytes a second; 0: no limit */
+    uint64_t hash;                         /* of the entity */
 };
 struct client_quotas {
     struct client_quota *items;
