@@ -150,14 +150,17 @@ static int connect_to(struct moonmq_client *client, const struct client_address 
     return code;
 }
 
-/* A target, and whom it and those it names point to. */
-static int follow(struct moonmq_client *client, const struct client_address *first,
+/* A target, and whom it and those it names point to. `answered`: it was a broker that it is not the
+ * leader of, not a port where nobody is. */
+static int follow(struct moonmq_client *client, const struct client_address *first, bool *answered,
                   struct moonmq_error *error)
 {
     struct client_address target = *first;
+    *answered = false;
     for (int hints = 0;; hints++) {
         int code = connect_to(client, &target, error);
         if (code != MOONMQ_NOT_LEADER || client->any_replica) return code;
+        *answered = true;
         client_note_hint(client, error->text);
         if (!client->has_hint || hints == HINTS_MAX ||
             client_address_equal(&client->hint, &target)) {
@@ -165,6 +168,70 @@ static int follow(struct moonmq_client *client, const struct client_address *fir
         }
         target = client->hint;
     }
+}
+
+/* ---- what became of a round ---- */
+
+#define FATE_BYTES 160
+static const char knows_none[] = " knows none";
+
+/* Why a round found no leader, host by host; those of one fate are named together. */
+struct round_report {
+    char text[sizeof(((struct moonmq_error *)0)->text)];
+    char fate[FATE_BYTES]; /* of the hosts named last */
+    size_t hosts, alike;   /* in all; of that fate */
+    bool any_answered;
+};
+
+static void report_text(struct round_report *report, const char *text)
+{
+    size_t at = strlen(report->text);
+    snprintf(report->text + at, sizeof(report->text) - at, "%s", text);
+}
+
+static void report_fate(struct round_report *report)
+{
+    if (report->fate[0] == '\0') return;
+    bool many_know_none = report->alike > 1 && strcmp(report->fate, knows_none) == 0;
+    if (report->fate[0] != ' ') report_text(report, ": ");
+    report_text(report, many_know_none ? " know none" : report->fate);
+}
+
+static void report_host(struct round_report *report, const struct client_address *host,
+                        bool answered, const struct moonmq_error *error)
+{
+    char address[CLIENT_ADDRESS_TEXT_BYTES], fate[FATE_BYTES];
+    size_t bytes = strlen(client_address_format(host, address));
+    bool own =
+        strncmp(error->text, address, bytes) == 0 && strncmp(error->text + bytes, ": ", 2) == 0;
+    if (error->code == MOONMQ_NOT_LEADER && own) {
+        snprintf(fate, sizeof(fate), "%s", knows_none);
+    } else if (own) {
+        snprintf(fate, sizeof(fate), "%.*s", FATE_BYTES - 1, error->text + bytes + 2);
+    } else { /* of whom it pointed to */
+        snprintf(fate, sizeof(fate), " points to %.*s", FATE_BYTES - 12, error->text);
+    }
+    if (strcmp(fate, report->fate) != 0) {
+        report_fate(report);
+        if (report->hosts > 0) report_text(report, "; ");
+        memcpy(report->fate, fate, sizeof(fate));
+        report->alike = 0;
+    } else {
+        report_text(report, ", ");
+    }
+    report_text(report, address);
+    report->hosts++;
+    report->alike++;
+    if (answered) report->any_answered = true;
+}
+
+/* The text of one host stays as it is: a hint is read from it. */
+static void report_finish(struct round_report *report, struct moonmq_error *error)
+{
+    if (report->hosts < 2) return;
+    report_fate(report);
+    snprintf(error->text, sizeof(error->text), "%s%.490s",
+             report->any_answered ? "no leader: " : "", report->text);
 }
 
 /* ---- rounds ---- */
@@ -178,16 +245,20 @@ static bool is_final(int code)
 
 static int ask_round(struct moonmq_client *client, struct moonmq_error *error)
 {
+    bool answered;
+    struct round_report report = {.hosts = 0};
     if (client->has_hint && !client->any_replica) {
         struct client_address hint = client->hint;
         client->has_hint = false;
-        if (follow(client, &hint, error) == MOONMQ_OK) return MOONMQ_OK;
+        if (follow(client, &hint, &answered, error) == MOONMQ_OK) return MOONMQ_OK;
     }
     int code = MOONMQ_UNREACHABLE;
     for (size_t i = 0; i < client->host_count; i++) {
-        code = follow(client, &client->hosts[i], error);
+        code = follow(client, &client->hosts[i], &answered, error);
         if (code == MOONMQ_OK || is_final(code)) return code;
+        report_host(&report, &client->hosts[i], answered, error);
     }
+    report_finish(&report, error);
     return code;
 }
 

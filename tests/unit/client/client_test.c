@@ -151,6 +151,42 @@ static void group_without_leader_is_unreachable(void **state)
     broker_stop(&broker);
 }
 
+static void failed_search_tells_what_each_host_said(void **state)
+{
+    (void)state;
+    struct broker up = {.scripts = {play_no_leader}}, also_up = {.scripts = {play_no_leader}};
+    struct broker down = {0}, also_down = {0};
+    broker_start(&up);
+    broker_start(&also_up);
+    nobody(&down);
+    nobody(&also_down);
+    const char *hosts[] = {up.address, down.address, also_down.address};
+    struct moonmq_options options = MOONMQ_OPTIONS_DEFAULT;
+    struct moonmq_client *client;
+    struct moonmq_error error;
+    char expected[512];
+    options.hosts = hosts;
+    options.host_count = 3;
+    options.connect_ms_max = 0;
+    assert_int_equal(moonmq_client_new(&options, &client, &error), MOONMQ_UNREACHABLE);
+    snprintf(expected, sizeof(expected), "no leader: %s knows none; %s, %s: Connection refused",
+             up.address, down.address, also_down.address);
+    assert_string_equal(error.text, expected);
+    broker_stop(&up);
+    /* Where nobody answers there is nothing to say of a leader. */
+    hosts[0] = down.address;
+    options.host_count = 2;
+    hosts[1] = also_down.address;
+    assert_int_equal(moonmq_client_new(&options, &client, &error), MOONMQ_UNREACHABLE);
+    snprintf(expected, sizeof(expected), "%s, %s: Connection refused", down.address,
+             also_down.address);
+    assert_string_equal(error.text, expected);
+    hosts[0] = also_up.address;
+    assert_int_equal(moonmq_client_new(&options, &client, &error), MOONMQ_UNREACHABLE);
+    assert_non_null(strstr(error.text, "knows none; "));
+    broker_stop(&also_up);
+}
+
 static void search_goes_on_for_as_long_as_is_allowed(void **state)
 {
     (void)state;
@@ -701,6 +737,7 @@ int main(void)
         cmocka_unit_test(scram_takes_no_challenge_that_is_not_its_own_or_costs_too_much),
         cmocka_unit_test(leader_hint_is_followed),
         cmocka_unit_test(group_without_leader_is_unreachable),
+        cmocka_unit_test(failed_search_tells_what_each_host_said),
         cmocka_unit_test(search_goes_on_for_as_long_as_is_allowed),
         cmocka_unit_test(error_without_correlation_is_the_reason_given),
         cmocka_unit_test(refused_connection_names_the_address),
