@@ -1,5 +1,6 @@
 /* cmd_status.c: `moonmq status`: the whole replication group at one look. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -43,7 +44,8 @@ static const json_t *follower_of(const json_t *leader, json_int_t id)
     return NULL;
 }
 
-static void add_lag(struct output_table *table, const json_t *follower)
+/* `epoch`: since when who tells it leads; -1: it leads for good. */
+static void add_lag(struct output_table *table, const json_t *follower, json_int_t epoch)
 {
     if (follower == NULL) {
         output_table_add(table, "-");
@@ -55,7 +57,11 @@ static void add_lag(struct output_table *table, const json_t *follower)
     if (contact_ms < 0) { /* how far it is nobody knows */
         output_table_add(table, "-");
         output_table_add(table, "-");
-        output_table_add(table, "never");
+        if (epoch < 0) {
+            output_table_add(table, "never");
+        } else { /* who led before may have reached it a moment ago */
+            output_table_add(table, "not in epoch %lld", (long long)epoch);
+        }
         return;
     }
     output_table_add(table, "%lld", (long long)integer_of(follower, "lag_records"));
@@ -96,6 +102,13 @@ static void add_in_sync(struct output_table *table, const struct group_status *g
     output_table_set_tone(table, in_sync ? OUTPUT_GOOD : OUTPUT_BAD);
 }
 
+static void add_followed(struct output_table *table, const struct group_status *group,
+                         json_int_t id)
+{
+    add_in_sync(table, group, id);
+    add_lag(table, follower_of(group->leader, id), integer_of(group->leader, "epoch"));
+}
+
 static void add_replica(struct output_table *table, const struct group_status *group,
                         const struct replica_status *replica)
 {
@@ -105,56 +118,110 @@ static void add_replica(struct output_table *table, const struct group_status *g
     output_table_add(table, "%s", role_of(replica->status));
     if (strcmp(role_of(replica->status), "leader") == 0) output_table_set_tone(table, OUTPUT_GOOD);
     output_table_add_number(table, integer_of(replica->status, "epoch"));
-    add_in_sync(table, group, id);
-    add_lag(table, follower_of(group->leader, id));
+    add_followed(table, group, id);
     output_table_add(table, "%s", text_of(replica->status, "version"));
     add_uptime(table, replica->status);
 }
 
-/* Where the leader's configuration says that it is. */
-static const char *address_of(const json_t *leader, json_int_t id)
+/* A member that did not answer. */
+static void add_silent(struct output_table *table, const struct group_status *group,
+                       const json_t *member)
 {
-    size_t index;
-    json_t *member;
-    json_array_foreach(json_object_get(leader, "members"), index, member)
-    {
-        if (integer_of(member, "id") == id) return text_of(member, "client_address");
-    }
-    return "-";
+    json_int_t id = integer_of(member, "id");
+    const json_t *follower = follower_of(group->leader, id);
+    bool follows = json_is_true(json_object_get(follower, "connected"));
+    output_table_add(table, "%lld", (long long)id);
+    output_table_add(table, "%s", text_of(member, "client_address"));
+    output_table_add(table, "%s", follows ? "follower" : "?");
+    output_table_add(table, "?");
+    add_followed(table, group, id);
+    output_table_add(table, "-");
+    output_table_add(table, "-");
 }
 
-/* A follower the leader knows, and that did not answer or that --bootstrap does not name. */
-static void add_unnamed(struct output_table *table, const struct group_status *group)
+/* ---- the rows, by id ---- */
+
+struct row {
+    json_int_t id;
+    const struct replica_status *replica; /* NULL: it did not answer */
+    const json_t *member;                 /* then */
+};
+
+static int by_id(const void *left, const void *right)
 {
-    size_t index;
-    json_t *follower;
-    json_array_foreach(json_object_get(group->leader, "followers"), index, follower)
-    {
-        json_int_t id = integer_of(follower, "id");
-        bool named = false;
-        for (size_t i = 0; i < group->count; i++) {
-            const json_t *status = group->replicas[i].status;
-            if (status != NULL && integer_of(status, "id") == id) named = true;
-        }
-        if (named) continue;
-        output_table_add(table, "%lld", (long long)id);
-        output_table_add(table, "%s", address_of(group->leader, id));
-        output_table_add(table, "follower");
-        output_table_add(table, "?");
-        add_in_sync(table, group, id);
-        add_lag(table, follower);
-        output_table_add(table, "-");
-        output_table_add(table, "-");
+    const struct row *a = left, *b = right;
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+/* The members as the leader knows them, or without one whoever answers. */
+static const json_t *members_of(const struct group_status *group)
+{
+    const json_t *members = json_object_get(group->leader, "members");
+    for (size_t i = 0; i < group->count && members == NULL; i++)
+        members = json_object_get(group->replicas[i].status, "members");
+    return members;
+}
+
+static bool has_answered(const struct group_status *group, json_int_t id)
+{
+    for (size_t i = 0; i < group->count; i++) {
+        const json_t *status = group->replicas[i].status;
+        if (status != NULL && integer_of(status, "id") == id) return true;
     }
+    return false;
+}
+
+#define ROWS_MAX (CLI_HOSTS_MAX * 2)
+static size_t gather_rows(const struct group_status *group, struct row rows[ROWS_MAX])
+{
+    size_t count = 0, index;
+    json_t *member;
+    for (size_t i = 0; i < group->count; i++) {
+        const struct replica_status *replica = &group->replicas[i];
+        if (replica->status == NULL) continue;
+        rows[count++] = (struct row){.id = integer_of(replica->status, "id"), .replica = replica};
+    }
+    json_array_foreach(members_of(group), index, member)
+    {
+        json_int_t id = integer_of(member, "id");
+        if (count == ROWS_MAX || has_answered(group, id)) continue;
+        rows[count++] = (struct row){.id = id, .member = member};
+    }
+    qsort(rows, count, sizeof(*rows), by_id);
+    return count;
 }
 
 /* ---- the whole ---- */
+
+/* What keeps a group without a leader from having one: empty if nobody says. */
+static void tell_why_none(const struct group_status *group, char *text, size_t text_bytes)
+{
+    size_t answers = 0, members = json_array_size(members_of(group));
+    const char *founding = NULL;
+    for (size_t i = 0; i < group->count; i++) {
+        const json_t *status = group->replicas[i].status;
+        const char *reason = json_string_value(json_object_get(status, "not_ready"));
+        answers += status != NULL;
+        if (reason != NULL && strstr(reason, "not founded") != NULL) founding = reason;
+    }
+    text[0] = '\0';
+    if (founding != NULL) {
+        snprintf(text, text_bytes, ": %s", founding);
+    } else if (answers == 0) {
+        snprintf(text, text_bytes, ": no broker answers");
+    } else if (answers <= members / 2) {
+        snprintf(text, text_bytes, ": %zu of %zu replicas answer%s, %zu are needed", answers,
+                 members, answers == 1 ? "s" : "", members / 2 + 1);
+    }
+}
 
 static void print_heading(const struct group_status *group)
 {
     const json_t *leader = group->leader;
     if (leader == NULL) {
-        output_toned_line(OUTPUT_BAD, "no leader serves");
+        char why[512];
+        tell_why_none(group, why, sizeof(why));
+        output_toned_line(OUTPUT_BAD, "no leader serves%s", why);
         putchar('\n');
         return;
     }
@@ -180,7 +247,7 @@ static void add_pushed_to(struct output_table *table, const json_t *status, cons
     output_table_add(table, "%s",
                      json_is_true(json_object_get(follower, "connected")) ? "yes" : "no");
     output_table_add(table, "%lld", (long long)integer_of(follower, "refused_partitions"));
-    add_lag(table, follower);
+    add_lag(table, follower, -1);
 }
 
 static bool print_static(const struct group_status *group)
@@ -212,6 +279,25 @@ static bool print_static(const struct group_status *group)
     return any;
 }
 
+/* As the leader has it; without one as everybody has it, each of whom may be refused. */
+static void print_refused_members(const struct group_status *group)
+{
+    for (size_t i = 0; i < group->count; i++) {
+        const json_t *status = group->replicas[i].status;
+        size_t index;
+        json_t *member;
+        if (group->leader != NULL && status != group->leader) continue;
+        json_array_foreach(json_object_get(status, "members"), index, member)
+        {
+            const char *refusal = json_string_value(json_object_get(member, "refused"));
+            if (refusal == NULL) continue;
+            output_toned_line(OUTPUT_BAD, "replica %lld refused: %s (asked by replica %lld)",
+                              (long long)integer_of(member, "id"), refusal,
+                              (long long)integer_of(status, "id"));
+        }
+    }
+}
+
 static void print_refusals(const struct group_status *group)
 {
     for (size_t i = 0; i < group->count; i++) {
@@ -223,21 +309,28 @@ static void print_refusals(const struct group_status *group)
             const char *refusal = json_string_value(json_object_get(follower, "refusal"));
             if (refusal != NULL) output_toned_line(OUTPUT_BAD, "refused: %s", refusal);
         }
-        json_array_foreach(json_object_get(group->replicas[i].status, "followers"), index, follower)
-        {
-            const char *refusal = json_string_value(json_object_get(follower, "refused"));
-            if (refusal == NULL) continue;
-            output_toned_line(OUTPUT_BAD, "replica %lld refused: %s",
-                              (long long)integer_of(follower, "id"), refusal);
-        }
     }
+    print_refused_members(group);
+}
+
+static void print_silent(const struct group_status *group, const struct replica_status *replica)
+{
+    size_t index;
+    json_t *member;
+    json_array_foreach(members_of(group), index, member)
+    {
+        if (strcmp(text_of(member, "client_address"), replica->address) != 0) continue;
+        output_toned_line(OUTPUT_BAD, "no answer from replica %lld: %s",
+                          (long long)integer_of(member, "id"), replica->error);
+        return;
+    }
+    output_toned_line(OUTPUT_BAD, "no answer: %s", replica->error);
 }
 
 static void print_rest(const struct group_status *group)
 {
     for (size_t i = 0; i < group->count; i++) {
-        const struct replica_status *replica = &group->replicas[i];
-        if (replica->status == NULL) output_toned_line(OUTPUT_BAD, "no answer: %s", replica->error);
+        if (group->replicas[i].status == NULL) print_silent(group, &group->replicas[i]);
     }
     for (size_t i = 0; i < group->count; i++) {
         size_t index;
@@ -257,10 +350,15 @@ static void print_table(const struct group_status *group)
                                          "version", "up"};
     struct output_table table;
     output_table_begin(&table, titles, ARRAY_COUNT(titles));
-    for (size_t i = 0; i < group->count; i++) {
-        if (group->replicas[i].status != NULL) add_replica(&table, group, &group->replicas[i]);
+    struct row rows[ROWS_MAX];
+    size_t count = gather_rows(group, rows);
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i].replica != NULL) {
+            add_replica(&table, group, rows[i].replica);
+        } else {
+            add_silent(&table, group, rows[i].member);
+        }
     }
-    add_unnamed(&table, group);
     output_table_print(&table);
 }
 
@@ -323,9 +421,16 @@ const struct command command_status = {
     .about =
         "Show the replication group: who leads, who is in sync, who lags, which versions run and "
         "since when, and the alarms. Asks every broker "
-        "that --bootstrap names, and those that these know of.\n\nExit code 0 if a leader "
+        "that --bootstrap names, and those that these know of. A broker without an answer has "
+        "\"error\" for \"status\" in JSON; one in static mode has \"static\", too.\n\nExit code 0 "
+        "if a leader "
         "serves, else 1.",
     .examples = "moonmq status --bootstrap broker-1:9092,broker-2:9092,broker-3:9092\n",
     .json = "{\"leader\":1,\"epoch\":7,\"replicas\":[{\"address\":\"10.0.0.1:9092\","
-            "\"status\":{\"KEY\":\"VALUE\"}}]}",
+            "\"status\":{\"id\":1,\"role\":\"leader\",\"leader\":1,\"epoch\":7,\"isr\":[1,2],"
+            "\"raft_term\":9,\"raft_leader\":1,\"group\":\"…\",\"incarnation\":\"…\","
+            "\"version\":\"…\",\"uptime_ms\":60000,\"serving\":true,\"not_ready\":null,"
+            "\"min_insync\":2,\"in_sync_now\":2,\"manifest\":{\"KEY\":\"VALUE\"},"
+            "\"members\":[{\"KEY\":\"VALUE\"}],\"last_isr_change\":{\"KEY\":\"VALUE\"},"
+            "\"alarms\":[\"…\"],\"followers\":[{\"KEY\":\"VALUE\"}]}}]}",
 };

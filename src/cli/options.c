@@ -277,7 +277,7 @@ static const char *mend_of(const struct moonmq_error *error)
     }
     switch (error->code) {
     case MOONMQ_UNREACHABLE:
-        if (strstr(error->text, "no leader") != NULL) {
+        if (strstr(error->text, "no leader") != NULL || strstr(error->text, "no answer") != NULL) {
             return "an election is on, or too few brokers are up: `moonmq status` shows the group";
         }
         return "is a broker running there? name the group's brokers with --bootstrap "

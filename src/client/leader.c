@@ -150,8 +150,8 @@ static int connect_to(struct moonmq_client *client, const struct client_address 
     return code;
 }
 
-/* A target, and whom it and those it names point to. `answered`: it was a broker that it is not the
- * leader of, not a port where nobody is. */
+/* A target, and whom it and those it names point to. `answered`: a broker is there that knows of no
+ * leader, or holds its answer back until it does; not a port where nobody is. */
 static int follow(struct moonmq_client *client, const struct client_address *first, bool *answered,
                   struct moonmq_error *error)
 {
@@ -159,8 +159,8 @@ static int follow(struct moonmq_client *client, const struct client_address *fir
     *answered = false;
     for (int hints = 0;; hints++) {
         int code = connect_to(client, &target, error);
+        if (code == MOONMQ_NOT_LEADER || code == MOONMQ_TIMEOUT) *answered = true;
         if (code != MOONMQ_NOT_LEADER || client->any_replica) return code;
-        *answered = true;
         client_note_hint(client, error->text);
         if (!client->has_hint || hints == HINTS_MAX ||
             client_address_equal(&client->hint, &target)) {

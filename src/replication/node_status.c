@@ -71,6 +71,16 @@ static json_t *last_isr_json(const struct node *node)
                      (json_int_t)((node_now(node) - node->last_isr_us) / 1000));
 }
 
+/* Why that member answers this replica nothing; NULL: it does not refuse. */
+static const char *refusal_of(const struct node *node, int32_t id)
+{
+    for (uint32_t i = 0; i < node->member_count; i++) {
+        const char *refusal = node->peers[i].refusal;
+        if (node->member_ids[i] == id && i != node->self && refusal[0] != '\0') return refusal;
+    }
+    return NULL;
+}
+
 static json_t *members_json(const struct node *node)
 {
     json_t *list = json_array();
@@ -78,10 +88,18 @@ static json_t *members_json(const struct node *node)
         const struct group_member *member = &node->view.members[i];
         char address[GROUP_HOST_BYTES + 16];
         snprintf(address, sizeof(address), "%s:%d", member->client_host, member->client_port);
-        json_array_append_new(list,
-                              json_pack("{s:i,s:s}", "id", member->id, "client_address", address));
+        json_t *row = json_pack("{s:i,s:s}", "id", member->id, "client_address", address);
+        const char *refusal = refusal_of(node, member->id);
+        if (refusal != NULL) json_object_set_new(row, "refused", json_string(refusal));
+        json_array_append_new(list, row);
     }
     return list;
+}
+
+static json_t *not_ready_json(struct node *node)
+{
+    char reason[256];
+    return node_ready(node, reason, sizeof(reason)) ? json_null() : json_string(reason);
 }
 
 void node_put_status(struct node *node, json_t *state_hash, struct buffer *out)
@@ -103,6 +121,7 @@ void node_put_status(struct node *node, json_t *state_hash, struct buffer *out)
     json_object_set_new(root, "version", json_string(MOONMQ_VERSION));
     json_object_set_new(root, "uptime_ms", json_integer((node_now(node) - node->began_us) / 1000));
     json_object_set_new(root, "serving", json_boolean(node->view.serving));
+    json_object_set_new(root, "not_ready", not_ready_json(node));
     json_object_set_new(root, "min_insync", json_integer(node->view.min_insync));
     json_object_set_new(root, "in_sync_now", json_integer(node->view.in_sync_now));
     json_object_set_new(root, "manifest",

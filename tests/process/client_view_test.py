@@ -74,7 +74,19 @@ def test_status_shows_the_group(group3, run_moonmq):
     group3.wait_in_sync(2)
     told = run_moonmq("status", "--bootstrap", group3.bootstrap, check=False).stdout
     missing = group3.others(*group3.running())[0]
-    assert "2 in sync of 3" in told and f"\n{missing.id}\t{missing.client_address}\tfollower\t?\tno\t" in told
+    assert "2 in sync of 3" in told and f"\n{missing.id}\t{missing.client_address}\t?\t?\tno\t" in told
+    assert f"\nno answer from replica {missing.id}: {missing.client_address}: Connection refused\n" in told
+    assert [row.split("\t")[0] for row in told.splitlines() if "\t" in row] == ["id", "1", "2", "3"]
+    # The majority is lost: status and whoever needs a leader say so.
+    leader.kill()
+    (last,) = group3.running()
+    wait_for(lambda: not last.sure_status()["serving"], "it leads no more")
+    told = run_moonmq("status", "--bootstrap", last.client_address, check=False).stdout
+    assert told.startswith("no leader serves: 1 of 3 replicas answers, 2 are needed\n")
+    assert [row.split("\t")[0] for row in told.splitlines() if "\t" in row] == ["id", "1", "2", "3"]
+    failed = run_moonmq("topic", "list", "--timeout", "0.5", "--bootstrap", group3.bootstrap, check=False).stderr
+    assert "no leader: " in failed and ": Connection refused" in failed and last.client_address in failed
+    assert "`moonmq status` shows the group" in failed
 
 
 def test_what_could_not_be_printed_is_not_committed(group3, run_moonmq):

@@ -36,7 +36,7 @@ def assert_copies_equal(group, final, topic="t", partitions=2):
 
 # ---- the first start ----
 
-def test_the_first_start_needs_all_and_names_who_is_missing(new_group):
+def test_the_first_start_needs_all_and_names_who_is_missing(new_group, run_moonmq):
     group = new_group(3)
     first, second, third = group.brokers
     first.start().wait_alive()
@@ -45,6 +45,8 @@ def test_the_first_start_needs_all_and_names_who_is_missing(new_group):
              lambda: f"readyz names replica 3: {first.http('/readyz').body}")
     assert first.http("/readyz").status == 503
     assert group.leader_now() is None
+    told = run_moonmq("status", "--bootstrap", group.bootstrap, check=False).stdout
+    assert told.startswith("no leader serves: the group is not founded yet") and "not ready: 3\n" in told
     third.start()
     group.wait_all_in_sync()
     for broker in group.brokers:
@@ -145,6 +147,9 @@ def test_another_token_is_named_in_the_status(new_group, run_moonmq):
         return run_moonmq("status", "--bootstrap", group.bootstrap, check=False).stdout
 
     wait_for(lambda: "replica 3 refused: unauthorized, Token differs" in shown() or None, shown)
+    # Without a leader it is told, too.
+    group.brokers[0].kill()
+    wait_for(lambda: shown().startswith("no leader serves") and "replica 3 refused: unauthorized, Token differs" in shown(), shown)
 
 
 @pytest.mark.parametrize("listed", [(1, 2), (1, 2, 3, 4)], ids=str)
