@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "io/rpc_http_internal.h"
 
-#define RPC_HTTP_LOG_INTERVAL_US 1000000
+#define RPC_HTTP_LOG_INTERVAL_US 60000000
 #define RPC_HTTP_JSON            "application/json"
 #define RPC_HTTP_BINARY          "application/octet-stream"
 

@@ -2,6 +2,7 @@
 #ifndef MOONMQ_REPLICATION_NODE_INTERNAL_H
 #define MOONMQ_REPLICATION_NODE_INTERNAL_H
 
+#include "base/log.h"
 #include "raft/raft.h"
 #include "raft/raft_json.h"
 #include "replication/alarms.h"
@@ -63,7 +64,8 @@ struct peer {
     bool holds_records;   /* said its last hello, before the group is founded */
     int64_t unreached_us; /* since when our control connection has not been greeted */
     bool unreached_warned;
-    char refusal[64];           /* why its last answer refused us; "": it did not */
+    char refusal[64]; /* why its last answer refused us; "": it did not */
+    struct log_limiter refused_log, unauthorized_log;
     uint64_t append_connection; /* on which it sends appends; 0: none */
     int64_t incarnation_proposed_us;
     /* Its wall clock less our monotonic one when it last answered, and when that was. */

@@ -20,6 +20,7 @@
 #define QUICK_RETRY_US    500     /* longer with each */
 #define HELLO_EVERY_US    1000000 /* an idle control connection proves itself */
 #define UNREACHED_US      5000000 /* of a peer that reaches us, until it is said */
+#define REFUSED_LOG_US    60000000
 
 static const char *const raft_paths[] = {
     [RAFT_MESSAGE_VOTE] = "/replication/raft/vote",
@@ -194,14 +195,17 @@ static void refused_call(struct node_link *link, const struct rpc_answer *answer
     }
     wire_get_refusal(answer->body, &refusal);
     if (answer->status == 403) {
-        log_warn("refused replica=%d error=%s detail=\"%s\"", node->member_ids[link->peer->index],
-                 refusal.error, refusal.detail);
+        log_limited(&link->peer->refused_log, node_now(node), REFUSED_LOG_US, LOG_WARN,
+                    "refused replica=%d error=%s detail=\"%s\"",
+                    node->member_ids[link->peer->index], refusal.error, refusal.detail);
         node_alarm_by_name(node, refusal.error, refusal.detail);
         snprintf(link->peer->refusal, sizeof(link->peer->refusal), "%.63s", refusal.error);
     } else if (answer->status == 401) {
         snprintf(link->peer->refusal, sizeof(link->peer->refusal), "unauthorized, Token differs");
-        log_warn("unauthorized replica=%d mend=\"the same Replication.Token on all replicas\"",
-                 node->member_ids[link->peer->index]);
+        log_limited(&link->peer->unauthorized_log, node_now(node), REFUSED_LOG_US, LOG_WARN,
+                    "unauthorized replica=%d "
+                    "mend=\"the same Replication.Token on all replicas\"",
+                    node->member_ids[link->peer->index]);
     }
     if (answer->status == 409 && strcmp(refusal.error, "not_leader") == 0) {
         struct raft_event event = {.kind = RAFT_EVENT_NOT_LEADING};

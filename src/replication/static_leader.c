@@ -210,12 +210,15 @@ static void lane_rest(struct lane *lane)
 
 /* ---- answers ---- */
 
-/* The text of a refusal, in one line. */
+/* The text of a refusal, in one line; a follower's 500 says itself what is wrong. */
 static void text_of(const struct rpc_answer *answer, char out[STATIC_REFUSAL_BYTES])
 {
     size_t bytes = answer->body.bytes;
     if (bytes >= STATIC_REFUSAL_BYTES / 2) bytes = STATIC_REFUSAL_BYTES / 2;
-    int at = snprintf(out, STATIC_REFUSAL_BYTES, "HTTP %d: ", answer->status);
+    int at = 0;
+    if (answer->status != 500 || bytes == 0) {
+        at = snprintf(out, STATIC_REFUSAL_BYTES, "HTTP %d: ", answer->status);
+    }
     for (size_t i = 0; i < bytes; i++) {
         uint8_t byte = answer->body.data[i];
         if (byte >= ' ' && byte <= '~') out[at++] = (char)byte;

@@ -109,7 +109,8 @@ static enum status check_user(struct server_config *config, struct error *error)
     config_warn(config, "Auth is set, so every Kafka client is refused (there is no SASL yet) and "
                         "only native clients get in: leave Auth out if Kafka clients are to come");
     if (user.password != NULL) {
-        config_warn(config, "Auth.Password is plain text: give Auth.PasswordHash instead");
+        config_warn(config, "Auth.Password is plain text: give Auth.PasswordHash instead (`moonmq "
+                            "hash` makes it)");
     }
     return STATUS_OK;
 }

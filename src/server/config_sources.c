@@ -54,6 +54,20 @@ static void leading_path(const char *text, char path[JSON_PATH_BYTES])
     path[bytes] = '\0';
 }
 
+/* The first file that sets something of the section that a key which nobody set belongs to. */
+static const json_t *section_source(const struct json_layers *layers, const char *missing)
+{
+    const char *path, *dot = strrchr(missing, '.');
+    json_t *source;
+    if (dot == NULL) return NULL;
+    json_object_foreach(layers->sources, path, source)
+    {
+        bool within = strncmp(path, missing, (size_t)(dot + 1 - missing)) == 0;
+        if (within && !is_variable(source)) return source;
+    }
+    return NULL;
+}
+
 void config_name_sources(const struct json_layers *layers, struct error *error)
 {
     char leading[JSON_PATH_BYTES], others[200] = "";
@@ -70,6 +84,7 @@ void config_name_sources(const struct json_layers *layers, struct error *error)
                  used == 0 ? " (" : ", ", path, config_source_name(source));
     }
     const json_t *leader = json_layers_source(layers, leading);
+    if (leader == NULL) leader = section_source(layers, leading);
     const char *name = leader == NULL ? "" : config_source_name(leader);
     const char *cut = "";
     if (strlen(name) > SOURCE_BYTES_MAX) {

@@ -175,7 +175,11 @@ static enum status make_native(struct server *server, struct error *error)
         .password_hash = config->password_hash[0] == '\0' ? NULL : config->password_hash,
     };
     bool open = config->username[0] == '\0';
-    if (open) log_warn("open broker: anyone who reaches it may do anything; mend=\"set Auth\"");
+    if (open) {
+        log_warn(
+            "open broker: anyone who reaches it may do anything; mend=\"let only clients reach "
+            "the port, or set Auth, which admits native clients only: no SASL yet\"");
+    }
     return native_new(server->broker, &settings, &user, open ? 0 : 1, system_random(),
                       &server->native, error);
 }

@@ -630,6 +630,17 @@ static void two_variables_for_one_key_are_refused(void **state)
                    "MOONMQ_METRICS_TOKEN", "MOONMQ_METRICS_TOKEN_FILE is set, too");
 }
 
+static void a_key_that_nobody_set_is_missed_in_the_file_of_its_section(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    assert_int_equal(load_with("{\"Server\":{\"Replication\":{\"Enabled\":true,"
+                               "\"ReplicatePort\":9095,\"Failover\":true," PEERS "}}}",
+                               VARIABLES("MOONMQ_SERVER__REPLICATION__REPLICAID=1"), &error),
+                     STATUS_INVALID_CONFIG);
+    assert_non_null(strstr(error.text, "/a.json: Server.Replication.ClientAddress: missing"));
+}
+
 static void a_clash_of_two_keys_names_the_variable_of_the_second(void **state)
 {
     (void)state;
@@ -744,6 +755,7 @@ int main(void)
         cmocka_unit_test(bad_variables_are_named_with_the_mend),
         cmocka_unit_test(who_wants_none_of_them_still_gets_the_programs_own),
         cmocka_unit_test(two_variables_for_one_key_are_refused),
+        cmocka_unit_test(a_key_that_nobody_set_is_missed_in_the_file_of_its_section),
         cmocka_unit_test(a_clash_of_two_keys_names_the_variable_of_the_second),
         cmocka_unit_test(variables_that_are_no_settings_are_left_alone),
         cmocka_unit_test(thousands_of_variables_and_huge_ones_are_refused_in_good_order),
