@@ -1,9 +1,13 @@
 -- client.lua: topics, producing, a group and a transaction from Lua.
 --
---     lua client.lua HOST:PORT…
-local Client = require("moonmq")
-
+--     lua5.4 client.lua HOST:PORT…
 local hosts = { ... }
+if #hosts == 0 then
+    io.stderr:write("usage: lua5.4 client.lua HOST:PORT...\n")
+    os.exit(2)
+end
+
+local Client = require("moonmq")
 local function connect(options)
     options.hosts = hosts
     return assert(Client.new(options))

@@ -112,6 +112,23 @@ static bool settings_are_valid(const struct topic_arguments *arguments)
     return status == STATUS_OK;
 }
 
+/* A static leader does not make topics on its followers: who created one has to. */
+static void remind_of_followers(struct moonmq_client *client, const char *topic)
+{
+    struct moonmq_error error;
+    char *text;
+    if (moonmq_status(client, &text, &error) != MOONMQ_OK) return;
+    json_t *status = json_loads(text, 0, NULL);
+    moonmq_text_free(text);
+    const json_t *followers = json_object_get(json_object_get(status, "static"), "followers");
+    size_t count = json_array_size(followers);
+    if (count > 0) {
+        cli_fail_text("static mode: create %s on the follower%s, too, with as many partitions",
+                      topic, count == 1 ? "" : "s");
+    }
+    json_decref(status);
+}
+
 static int topic_create(const struct command *command, int argc, char **argv)
 {
     struct topic_arguments arguments = {.wants_topic = true, .partitions = 1};
@@ -136,6 +153,7 @@ static int topic_create(const struct command *command, int argc, char **argv)
                           arguments.topic);
         }
     }
+    if (code == MOONMQ_OK) remind_of_followers(client, arguments.topic);
     return finish(client, code, &error, &arguments, "created");
 }
 

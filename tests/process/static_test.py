@@ -148,13 +148,14 @@ def test_a_follower_that_refuses_is_named(static_group, run_moonmq):
     group = static_group().start()
     leader, second, third = group.brokers
     for broker in (leader, second):
-        with connect(broker) as connection:
-            connection.create_topic("orders")
+        created = run_moonmq("topic", "create", "orders", "--bootstrap", broker.client_address)
+        assert ("create orders on the followers, too" in created.stderr) == (broker is leader)
     with connect(leader) as connection:
         with pytest.raises(Refused):
             connection.produce("orders", "v")
     facts = group.facts(third)
     assert "orders/0" in facts["refusal"] and "no topic orders here" in facts["refusal"]
+    assert "HTTP" not in facts["refusal"]
     assert any(alarm.startswith("follower_refused: orders/0: replica 3") for alarm in leader.status()["alarms"])
     metrics = leader.metrics()
     assert metrics['moonmq_alarms_total{kind="follower_refused"}'] >= 1
