@@ -34,6 +34,7 @@ void broker_settings_default(struct broker_settings *settings)
         .default_partitions = 1,
         .topics_max = 10000,
         .fetch_bytes_max = 57671680,
+        .fetch_parked_partitions_max = 200000,
         .cache_bytes_max = 268435456,
         .unsynced_bytes_max = 134217728,
         .retention_check_us = 30000000,

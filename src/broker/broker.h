@@ -29,6 +29,7 @@ struct broker_settings {
     uint32_t default_partitions;
     uint32_t topics_max;
     uint32_t fetch_bytes_max;
+    uint32_t fetch_parked_partitions_max; /* of all fetches that wait: 1.7 KB each */
     size_t cache_bytes_max, unsynced_bytes_max;
     int64_t retention_check_us;             /* 30 s */
     size_t compaction_map_bytes;            /* COMPACTION_MAP_BYTES */

@@ -79,6 +79,7 @@ struct broker {
 
     /* fetch.c, offset_lookup.c: in the order in which they were parked */
     struct fetch *fetches; /* parked or reading */
+    uint32_t fetch_parked_partitions;
     struct fetch_watch_set *watch_sets;
     struct offset_lookup *lookups; /* parked */
 

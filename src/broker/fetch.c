@@ -4,7 +4,9 @@
  * left of the bytes, and whether a partition is the first with data, is so known when the next one
  * is read. High watermark, last stable offset and data of a partition are of the moment of its
  * turn. Too little after a round: everything is let go and the fetch waits on all its partitions,
- * or on the set it came with; an advance of any high watermark begins a new round. */
+ * or on the set it came with; an advance of any high watermark begins a new round. What waits takes
+ * memory by the partition, and a request may name one partition many thousand times: when all that
+ * wait are at their bound, the next ones are answered at once, as if their time were over. */
 #include "broker/fetch.h"
 
 #include <stdlib.h>
@@ -35,6 +37,7 @@ static void fetch_unpark(struct fetch *fetch)
     if (!fetch->parked) return;
     fetch->parked = false;
     fetch->broker->stats.fetch_parked--;
+    fetch->broker->fetch_parked_partitions -= fetch->partition_count;
     deadlines_remove(&fetch->broker->deadlines, &fetch->deadline);
     if (fetch->watches != NULL) fetch->watches->parked = NULL;
     for (uint32_t i = 0; i < fetch->partition_count; i++) {
@@ -303,12 +306,21 @@ static void fetch_expired(void *context, struct deadline *deadline)
     broker_fetch_finish_now(fetch->broker, fetch);
 }
 
+static bool may_park(const struct fetch *fetch)
+{
+    const struct broker *broker = fetch->broker;
+    uint32_t parked = broker->fetch_parked_partitions;
+    uint32_t most = broker->settings.fetch_parked_partitions_max;
+    return parked == 0 || (parked <= most && fetch->partition_count <= most - parked);
+}
+
 static void fetch_park(struct fetch *fetch)
 {
     struct broker *broker = fetch->broker;
     fetch_release(fetch);
     fetch->parked = true;
     broker->stats.fetch_parked++;
+    broker->fetch_parked_partitions += fetch->partition_count;
     DL_APPEND(broker->fetches, fetch);
     int64_t at_us = fetch->deadline.at_us;
     deadlines_add(&broker->deadlines, &fetch->deadline, at_us, fetch_expired);
@@ -344,8 +356,12 @@ static void fetch_go_on(struct fetch *fetch)
         }
         /* News of one that had its turn, while a cold read of another was under way. */
         bool stale = fetch->watches != NULL && fetch->watches->news != NULL;
-        if (!stale) {
+        if (!stale && may_park(fetch)) {
             fetch_park(fetch);
+            return;
+        }
+        if (!stale) {
+            fetch_finish(fetch);
             return;
         }
         fetch_begin_round(fetch);

@@ -1,5 +1,6 @@
 #include "base/mutant.h"
 #include "base/random.h"
+#include "broker/broker_state.h"
 #include "lib/broker_rig.h"
 
 static int setup(void **state)
@@ -79,6 +80,34 @@ static void nothing_above_the_high_watermark_is_given(void **state)
     run(rig, &reader);
     assert_int_equal(reader.parts[0].read.next_offset, 2);
     fetch_release(&reader.fetch);
+}
+
+static void too_many_that_wait_are_answered_at_once(void **state)
+{
+    struct rig *rig = *state;
+    struct consumer waits, refused, fits, again;
+    rig->broker->settings.fetch_parked_partitions_max = 3;
+    read_from(rig, &waits, 2, 0, 500000);
+    run(rig, &waits);
+    read_from(rig, &refused, 2, 0, 500000);
+    run(rig, &refused);
+    read_from(rig, &fits, 1, 0, 500000);
+    run(rig, &fits);
+    assert_int_equal(waits.calls, 0);
+    assert_int_equal(refused.calls, 1);
+    assert_int_equal(refused.parts[0].status, STATUS_OK);
+    assert_int_equal(refused.parts[0].high_watermark, 0);
+    assert_int_equal(fits.calls, 0);
+    rig_write(rig, "orders", 0, "v", 1);
+    assert_int_equal(waits.calls + fits.calls, 2);
+    read_from(rig, &again, 3, 1, 500000);
+    again.parts[1].offset = again.parts[2].offset = 0;
+    run(rig, &again);
+    assert_int_equal(again.calls, 0);
+    assert_true(broker_fetch_cancel(rig->broker, &again.fetch));
+    assert_int_equal(rig->broker->fetch_parked_partitions, 0);
+    fetch_release(&waits.fetch);
+    fetch_release(&fits.fetch);
 }
 
 static void an_empty_one_waits_for_the_high_watermark_not_for_the_append(void **state)
@@ -671,6 +700,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(what_is_committed_is_given_with_watermarks_of_that_moment),
         TEST(nothing_above_the_high_watermark_is_given),
+        TEST(too_many_that_wait_are_answered_at_once),
         TEST(an_empty_one_waits_for_the_high_watermark_not_for_the_append),
         TEST(a_position_between_high_watermark_and_log_end_waits),
         TEST(a_position_past_the_log_end_is_out_of_range_at_once),
