@@ -165,7 +165,11 @@ static void reap(struct demo *demo, bool stopping)
     for (int i = 0; i < demo->options.replicas; i++) {
         if (demo->pids[i] <= 0 || waitpid(demo->pids[i], &wait_status, WNOHANG) <= 0) continue;
         demo->pids[i] = 0;
-        if (!stopping) note_death(demo, i, wait_status);
+        if (stopping) {
+            demo_tell_stop(demo, i + 1, wait_status);
+        } else {
+            note_death(demo, i, wait_status);
+        }
     }
 }
 
@@ -251,7 +255,12 @@ static int run_demo(struct demo *demo, const sigset_t *signals)
         if (start_one(demo, i) != CLI_OK) return CLI_FAILED;
     }
     demo_tell_start(demo);
-    if (run_until_asked(demo, signals)) return CLI_OK;
+    if (run_until_asked(demo, signals)) {
+        demo_tell_stopping(demo);
+        stop_all(demo, signals);
+        demo_tell_all_ended(demo);
+        return CLI_OK;
+    }
     /* Nobody asked the demo to stop, but no replica is left. */
     demo_tell_all_ended(demo);
     return demo->failed ? CLI_FAILED : CLI_OK;

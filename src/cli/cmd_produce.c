@@ -124,17 +124,29 @@ static bool split_key(const char *separator, struct slice line, struct moonmq_me
     return true;
 }
 
+/* A line that was never sent: it counts, so that the counts add up. */
+static int refuse_line(struct produce_run *run)
+{
+    run->queued++;
+    run->refused++;
+    return CLI_FAILED;
+}
+
 static int produce_line(struct produce_run *run, struct slice line)
 {
     struct moonmq_message message;
     struct moonmq_error error;
     if (!split_key(run->arguments->key_separator, line, &message)) {
-        return cli_fail_text("line %zu has no \"%s\" between key and value",
-                             run->reader.line_number, run->arguments->key_separator);
+        cli_fail_text("line %zu has no \"%s\" between key and value", run->reader.line_number,
+                      run->arguments->key_separator);
+        return refuse_line(run);
     }
     int code = moonmq_produce_async(run->client, run->arguments->topic, &message, take_delivery,
                                     run, &error);
-    if (code != MOONMQ_OK) return cli_fail(&error, run->arguments->topic);
+    if (code != MOONMQ_OK) {
+        cli_fail(&error, run->arguments->topic);
+        return is_refusal(code) ? refuse_line(run) : CLI_FAILED;
+    }
     run->queued++;
     run->bytes += line.bytes + 1; /* its end */
     return CLI_OK;
@@ -161,8 +173,9 @@ static int produce_lines(struct produce_run *run)
             wait_ms = IDLE_WAIT_MS;
             break;
         case LINE_TOO_LONG:
-            return cli_fail_text("line %zu is longer than %d bytes", run->reader.line_number,
-                                 LINE_BYTES_MAX);
+            cli_fail_text("line %zu is longer than %d bytes", run->reader.line_number,
+                          LINE_BYTES_MAX);
+            return refuse_line(run);
         case LINE_ERROR: return cli_fail_text("reading: %s", strerror(errno));
         }
         if (exit_code != CLI_OK) return exit_code;
@@ -213,6 +226,8 @@ static int summarize(struct produce_run *run, int exit_code)
     }
     if (exit_code != CLI_OK) {
         tell_counts(run);
+    } else if (run->queued == 0) {
+        cli_fail_text("nothing to write: the input is empty");
     }
     if (run->arguments->common.format == CLI_FORMAT_JSON) {
         output_json(json_pack("{s:s, s:I, s:I, s:f}", "topic", run->arguments->topic,

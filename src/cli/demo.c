@@ -145,6 +145,25 @@ void demo_tell_end(const struct demo *demo, int replica, int wait_status)
     }
 }
 
+/* It was to end: in text, only another end than that is worth a line. */
+void demo_tell_stop(const struct demo *demo, int replica, int wait_status)
+{
+    if (is_json(demo)) {
+        tell_end_as_json(demo, replica, wait_status);
+    } else if (WIFSIGNALED(wait_status)) {
+        printf("replica %d was killed by signal %d\n", replica, WTERMSIG(wait_status));
+    } else if (WEXITSTATUS(wait_status) != 0) {
+        tell_end_as_text(demo, replica, wait_status);
+    }
+}
+
+void demo_tell_stopping(const struct demo *demo)
+{
+    if (is_json(demo)) return;
+    puts("stopping the group");
+    fflush(stdout);
+}
+
 void demo_tell_restart(const struct demo *demo, int replica)
 {
     int pid = (int)demo->pids[replica - 1];

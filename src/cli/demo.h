@@ -36,6 +36,9 @@ int demo_port_of(const struct demo *demo, int base, int replica);
 /* All replicas run: where they are, and what to try. */
 void demo_tell_start(const struct demo *demo);
 void demo_tell_end(const struct demo *demo, int replica, int wait_status);
+/* The same of one that was to end; and that all are to. */
+void demo_tell_stop(const struct demo *demo, int replica, int wait_status);
+void demo_tell_stopping(const struct demo *demo);
 void demo_tell_restart(const struct demo *demo, int replica);
 void demo_tell_all_ended(const struct demo *demo);
 

@@ -88,6 +88,9 @@ void output_line(const char *format, ...)
 
 /* ---- JSON ---- */
 
+/* Of a real number; all 17 would show how it is stored, 5.9e-05 as 5.8999999999999998e-05. */
+#define REAL_DIGITS 12
+
 /* What jansson leaves: DEL and C1, which only strings can hold. */
 static void print_json(const char *text)
 {
@@ -107,7 +110,8 @@ static void print_json(const char *text)
 
 void output_json(json_t *value)
 {
-    char *text = value == NULL ? NULL : json_dumps(value, JSON_COMPACT);
+    char *text =
+        value == NULL ? NULL : json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(REAL_DIGITS));
     if (text == NULL) out_of_memory();
     print_json(text);
     free(text);

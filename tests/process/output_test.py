@@ -162,6 +162,8 @@ def test_a_demo_tells_its_start_and_its_ends_as_json(tmp_path):
         wait_for(lambda: log.exists() and "listening" in log.read_text(), "it is up")
         demo.send_signal(signal.SIGINT)
         assert demo.wait(60) == 0
+        assert [json.loads(line) for line in demo.stdout] == [{"event": "stopped", "replica": 1},
+                                                              {"event": "ended", "failed": False}]
     finally:
         demo.kill()
         demo.wait()
