@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/edit_distance.h"
 #include "base/memory.h"
 #include "broker/topic_config_table.h"
 
@@ -85,14 +86,27 @@ static void entry_insert(struct topic_config *config, uint32_t at,
     config->count++;
 }
 
+static enum status refuse_unknown(const char *name, struct error *error)
+{
+    const char *best = "";
+    size_t best_distance = EDIT_DISTANCE_BYTES_MAX;
+    for (int i = 0; i < KEY_PUBLIC_COUNT; i++) {
+        const char *each = topic_config_key_at((enum config_index)i)->name;
+        size_t distance = edit_distance(name, each);
+        if (distance >= best_distance) continue;
+        best_distance = distance;
+        best = each;
+    }
+    bool near = edit_distance_is_near(name, best_distance);
+    return error_set(error, STATUS_INVALID_CONFIG, "unknown topic configuration \"%.100s\"%s%s%s",
+                     name, near ? " (did you mean \"" : "", near ? best : "", near ? "\"?)" : "");
+}
+
 enum status topic_config_set(struct topic_config *config, const char *name, const char *value,
                              struct error *error)
 {
     const struct topic_config_key *key = topic_config_find(name);
-    if (key == NULL) {
-        return error_set(error, STATUS_INVALID_CONFIG, "unknown topic configuration \"%.100s\"",
-                         name);
-    }
+    if (key == NULL) return refuse_unknown(name, error);
     uint32_t at = entry_position(config, key);
     if (value == NULL) {
         if (entry_is_at(config, at, key)) entry_remove(config, at);

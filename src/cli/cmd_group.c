@@ -144,7 +144,7 @@ static void print_summary(const struct moonmq_group *group, const struct group_l
     char behind[64] = "", age[64] = "";
     if (lag->lag >= 0) snprintf(behind, sizeof(behind), ", lag %lld", (long long)lag->lag);
     if (lag->seconds >= 0) {
-        snprintf(age, sizeof(age), ", the oldest of %lld s", (long long)lag->seconds);
+        snprintf(age, sizeof(age), ", oldest unread %lld s ago", (long long)lag->seconds);
     }
     output_line("%s: %s, %zu member%s%s%s", group->group, group->state, group->member_count,
                 group->member_count == 1 ? "" : "s", behind, age);

@@ -94,7 +94,7 @@ static int leader_transfer(const struct command *command, int argc, char **argv)
     code = moonmq_transfer_leadership(client, arguments.to, &error);
     moonmq_client_free(client);
     bool unknown = code == MOONMQ_CLOSED || code == MOONMQ_NOT_LEADER || code == MOONMQ_TIMEOUT;
-    if (code != MOONMQ_OK && !unknown) return cli_fail(&error, "transfer");
+    if (code != MOONMQ_OK && !unknown) return cli_fail(&error, NULL);
     return confirm(&arguments, &before, code == MOONMQ_OK ? NULL : &error);
 }
 

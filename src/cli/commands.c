@@ -49,7 +49,9 @@ static const char *meant(const struct command *parent, const char *name)
 int commands_refuse(const struct command *parent, const char *called, const char *name)
 {
     const char *best = meant(parent, name);
-    if (best == NULL) {
+    if (name[0] == '-') {
+        cli_fail_text("%s comes before the command: options follow it", name);
+    } else if (best == NULL) {
         cli_fail_text("there is no command \"%s\"", name);
     } else {
         cli_fail_text("there is no command \"%s\"; did you mean \"%s\"?", name, best);

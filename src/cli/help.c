@@ -1,6 +1,7 @@
 /* help.c: see help.h. */
 #include "cli/help.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "cli/options.h"
@@ -139,7 +140,7 @@ void help_print(const struct command *command, const char *called, FILE *to)
     if (command->about != NULL) {
         print_wrapped(command->about, 0, 0, to);
     } else {
-        fprintf(to, "%s\n", command->summary);
+        fprintf(to, "%c%s.\n", toupper((unsigned char)command->summary[0]), command->summary + 1);
     }
     if (command->subcommands != NULL) print_subcommands(command, called, to);
     struct option_list list = {.to = to};

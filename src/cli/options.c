@@ -59,20 +59,28 @@ const struct argp_option *cli_options_of(enum command_options set)
 static const char *program_name = "moonmq";
 static const struct command *running;
 
+static bool has_port(const char *host)
+{
+    const char *colon = strrchr(host, ':');
+    if (colon == NULL || strspn(colon + 1, "0123456789") != strlen(colon + 1)) return false;
+    long port = strtol(colon + 1, NULL, 10);
+    return port >= 1 && port <= 65535;
+}
+
 /* Splits at commas, in place. NULL, or what is wrong with it. */
 static const char *set_bootstrap(struct cli_options *options, const char *text)
 {
-    if (strlen(text) >= sizeof(options->bootstrap)) return "--bootstrap is too long";
-    snprintf(options->bootstrap, sizeof(options->bootstrap), "%s", text);
     options->host_count = 0;
+    if (strlen(text) >= sizeof(options->bootstrap)) return "too long";
+    snprintf(options->bootstrap, sizeof(options->bootstrap), "%s", text);
     char *rest = options->bootstrap;
     for (char *host; (host = strsep(&rest, ", ")) != NULL;) {
         if (*host == '\0') continue;
-        if (options->host_count == CLI_HOSTS_MAX) return "--bootstrap names too many brokers";
-        if (strrchr(host, ':') == NULL) return "--bootstrap: a broker has no port: write HOST:PORT";
+        if (options->host_count == CLI_HOSTS_MAX) return "too many brokers";
+        if (!has_port(host)) return "a broker has no port from 1 to 65535: write HOST:PORT";
         options->hosts[options->host_count++] = host;
     }
-    return options->host_count == 0 ? "--bootstrap names no broker" : NULL;
+    return options->host_count == 0 ? "no broker is named" : NULL;
 }
 
 static const char *set_defaults(struct cli_options *options, const char *bootstrap)
@@ -121,18 +129,33 @@ static error_t parse_help(int key)
     exit(fflush(stdout) == 0 ? CLI_OK : cli_fail_output());
 }
 
-static error_t refuse_if(const char *what_is_wrong)
+static error_t take_bootstrap(struct cli_options *options, const char *text)
 {
-    if (what_is_wrong != NULL) cli_usage_error("%s", what_is_wrong);
+    const char *wrong = set_bootstrap(options, text);
+    if (wrong != NULL) cli_usage_error("--bootstrap %s: %s", text, wrong);
     return 0;
+}
+
+/* What was typed comes before the environment, whose value may then be what it wants. */
+static void take_environment(struct cli_options *options)
+{
+    struct error error;
+    const char *bootstrap = getenv("MOONMQ_BOOTSTRAP");
+    if (options->host_count == 0) {
+        const char *wrong = set_bootstrap(options, bootstrap == NULL ? "" : bootstrap);
+        cli_usage_error("MOONMQ_BOOTSTRAP=%s: %s", bootstrap == NULL ? "" : bootstrap, wrong);
+    }
+    if (take_password(options, &error) != STATUS_OK) cli_usage_error("%s", error.text);
 }
 
 static error_t parse_client_option(int key, char *argument, struct argp_state *state)
 {
     struct cli_options *options = state->input;
     switch (key) {
-    case ARGP_KEY_INIT: return refuse_if(set_defaults(options, NULL));
-    case 'b': return refuse_if(set_bootstrap(options, argument));
+    case ARGP_KEY_INIT:
+        if (set_defaults(options, NULL) != NULL) options->host_count = 0; /* see the end */
+        return 0;
+    case 'b': return take_bootstrap(options, argument);
     case KEY_USER: options->user = argument; return 0;
     case KEY_PASSWORD: options->password = argument; return 0;
     case 'T':
@@ -140,11 +163,7 @@ static error_t parse_client_option(int key, char *argument, struct argp_state *s
         options->has_timeout = true;
         return 0;
     case 'F': options->format = parse_format(argument); return 0;
-    case ARGP_KEY_END: {
-        struct error error;
-        if (take_password(options, &error) != STATUS_OK) cli_usage_error("%s", error.text);
-        return 0;
-    }
+    case ARGP_KEY_END: take_environment(options); return 0;
     default: return parse_help(key);
     }
 }
@@ -284,12 +303,16 @@ static const char *mend_of(const struct moonmq_error *error)
                "HOST:PORT,HOST:PORT";
     case MOONMQ_TOPIC_MISSING:
         return "`moonmq topic list` shows what there is, `moonmq topic create NAME` makes one";
+    case MOONMQ_GROUP_MISSING: return "`moonmq group list` shows what there is";
     case MOONMQ_AUTH_FAILED: return "log in with --user NAME and $MOONMQ_PASSWORD";
     case MOONMQ_NOT_LEADER:
         return "an election is on, or too few brokers are up: `moonmq status` shows the group";
     case MOONMQ_TIMEOUT:
     case MOONMQ_CLOSED: return "`moonmq status` shows the state of the group";
     case MOONMQ_INTERNAL:
+        if (strstr(error->text, "topic exists") != NULL) {
+            return "with --if-not-exists that is no error";
+        }
         if (strstr(error->text, "in-sync") != NULL) {
             return "too few brokers are up: `moonmq status` shows who is missing";
         }
@@ -298,9 +321,21 @@ static const char *mend_of(const struct moonmq_error *error)
     }
 }
 
+/* As a word of it. */
+static bool is_named(const char *text, const char *subject)
+{
+    static const char part[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.";
+    size_t bytes = strlen(subject);
+    for (const char *at = text; (at = strstr(at, subject)) != NULL; at++) {
+        bool begins = at == text || strchr(part, at[-1]) == NULL;
+        if (begins && (at[bytes] == '\0' || strchr(part, at[bytes]) == NULL)) return true;
+    }
+    return false;
+}
+
 int cli_fail(const struct moonmq_error *error, const char *subject)
 {
-    bool named = subject != NULL && subject[0] != '\0';
+    bool named = subject != NULL && subject[0] != '\0' && !is_named(error->text, subject);
     (void)cli_fail_text("%s%s%s", named ? subject : "", named ? ": " : "",
                         error->text[0] == '\0' ? moonmq_code_text(error->code) : error->text);
     const char *mend = mend_of(error);

@@ -293,8 +293,7 @@ static enum status load_file(const char *path, bool optional, json_t **out, stru
     if (status != STATUS_OK) {
         buffer_deinit(&file);
         return error_set(error, STATUS_INVALID_CONFIG,
-                         "%.300s: cannot be read (name the configuration file with --config)",
-                         path);
+                         "%.400s (name a configuration file that can be read)", why.text);
     }
     status = json_parse(file.data, file.bytes, out, &why);
     buffer_deinit(&file);

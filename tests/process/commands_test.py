@@ -58,6 +58,25 @@ def test_producing_to_a_missing_topic_leaves_no_doubt(run):
     answer = run("produce", "nope", lines="a\nb\n")
     assert answer.returncode == 1
     assert "no topic nope" in answer.stderr and "may or may not" not in answer.stderr
+    assert "acknowledged: 0; refused: 1\n" in answer.stderr
+
+
+def test_what_was_not_sent_is_counted_and_an_empty_input_is_told(run, single):
+    clients.create_topic(single.bootstrap, "t")
+    assert "acknowledged: 1; refused: 1\n" in run("produce", "t", lines="a\n" + "x" * 70000 + "\n").stderr
+    answer = run("produce", "t")
+    assert answer.returncode == 0 and "nothing to write" in answer.stderr
+
+
+def test_a_failure_names_its_subject_once_and_the_mend(run, single):
+    clients.create_topic(single.bootstrap, "t")
+    answer = run("topic", "create", "t").stderr
+    assert answer == "moonmq topic create: topic exists: t\n  with --if-not-exists that is no error\n"
+    assert 'did you mean "retention.ms"?' in run("topic", "create", "u", "--config", "retentio.ms=1").stderr
+    assert 'did you mean "retention.ms"?' in run("topic", "alter", "t", "retentio.ms=1").stderr
+    assert "`moonmq group list`" in run("group", "describe", "nosuch").stderr
+    answer = run("leader", "transfer", "--to", "9").stderr
+    assert "transfer: transfer" not in answer
 
 
 def test_an_empty_group_or_topic_is_named_as_such(run):
@@ -181,7 +200,7 @@ def test_partitions_without_a_commit_lag_by_all_they_have(run, committed):
     assert places(run) == {0: (4, 6), 1: (None, 3)}
     (listed,) = json.loads(run("group", "list", "--format", "json").stdout)
     assert listed["lag"] == 9 and 0 <= listed["lag_seconds"] < 100
-    assert run("group", "describe", "g").stdout.startswith("g: empty, 0 members, lag 9, the oldest of ")
+    assert run("group", "describe", "g").stdout.startswith("g: empty, 0 members, lag 9, oldest unread ")
 
 
 def test_a_member_without_partitions_is_named(run, single):

@@ -69,11 +69,26 @@ def test_the_program_without_a_command_tells_what_there_is():
     (("version", "extra"), '"extra" is one word too many'),
     (("completion", "fish"), "for bash and for zsh"),
     (("config", "check", "a", "b"), "one file"),
+    (("-b", "127.0.0.1:1", "status"), "-b comes before the command: options follow it"),
+    (("status", "-b", "127.0.0.1:99999"), "--bootstrap 127.0.0.1:99999: a broker has no port from 1 to 65535"),
 ])
 def test_what_was_typed_wrong_is_named_with_what_was_meant(typed, said):
     answer = run(*typed)
     assert answer.returncode == 2 and not answer.stdout
     assert said in answer.stderr and re.search("\n  `moonmq.* -h` (lists|tells)", answer.stderr)
+
+
+def test_a_wrong_bootstrap_of_the_environment_is_named_unless_another_is_typed():
+    answer = run("status", MOONMQ_BOOTSTRAP="foo")
+    assert answer.returncode == 2 and "MOONMQ_BOOTSTRAP=foo: a broker has no port" in answer.stderr
+    answer = run("status", "-b", "127.0.0.1:1", MOONMQ_BOOTSTRAP="foo")
+    assert answer.returncode == 1 and "no leader serves: no broker answers" in answer.stdout
+
+
+def test_a_configuration_that_is_not_there_says_so():
+    answer = run("config", "check", "nofile.json")
+    assert answer.returncode == 78 and "nofile.json: open: No such file" in answer.stderr
+    assert "--config" not in answer.stderr
 
 
 def test_values_and_beginnings_of_options_are_no_mistakes():

@@ -360,7 +360,7 @@ static void overlay_beside_the_file_merges_objects_and_replaces_the_rest(void **
     assert_non_null(strstr(error.text, over));
     remove(base);
     assert_int_equal(load_files(base, "Day", NULL, &error), STATUS_INVALID_CONFIG);
-    assert_non_null(strstr(error.text, "--config"));
+    assert_non_null(strstr(error.text, "No such file"));
     remove(over);
     remove(dir);
 }
