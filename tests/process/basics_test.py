@@ -359,7 +359,8 @@ def test_the_compatibility_page_shows_the_versions_on_offer(single):
     documented = {}
     for keys, versions in re.findall(r"^\| ([\d, ]+) \| [^|]+ \| ([\d–, ]+) \|", page, re.M):
         for key, version in zip(keys.split(","), versions.split(",")):
-            documented[int(key)] = tuple(map(int, version.strip().split("–")))
+            first, _, last = version.strip().partition("–")
+            documented[int(key)] = (int(first), int(last or first))
     with kafka_wire.Connection(single.brokers[0]) as connection:
         answer = connection.ask(kafka_wire.API_VERSIONS, 0)
     error, count = struct.unpack(">hi", answer[:6])
