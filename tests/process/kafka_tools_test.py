@@ -16,6 +16,9 @@ from history import FAST
 from kafka_tools import Tools, fields, note_results, rows
 from modern_group_test import Member
 
+# One JVM is enough.
+pytestmark = pytest.mark.xdist_group("kafka_tools")
+
 QUICK = {"Kafka": {"group.initial.rebalance.delay.ms": 0}}
 
 

@@ -51,6 +51,17 @@ def read_committed(bootstrap, topic, partitions=1, isolation="read_committed"):
         consumer.close()
 
 
+def wait_committed(bootstrap, topic, expected, partitions=1):
+    """Just that is read, in any order. A commit is answered when it is decided; its markers follow, and till then a
+    reader ends before it."""
+    def all_read():
+        values = read_committed(bootstrap, topic, partitions)
+        assert not set(values) - set(expected), values
+        return sorted(values) == sorted(expected)
+
+    wait_for(all_read, lambda: f"{len(expected)} committed records of {topic}")
+
+
 def numbered(first, count):
     return [f"{number:06d}".encode() for number in range(first, first + count)]
 
@@ -61,7 +72,7 @@ def test_a_committed_transaction_is_read_and_an_aborted_one_is_not(group3):
     transaction(producer, "orders", numbered(0, 10), 2)
     transaction(producer, "orders", numbered(10, 10), 2, commit=False)
     transaction(producer, "orders", numbered(20, 10), 2)
-    assert sorted(read_committed(group3.bootstrap, "orders", 2)) == numbered(0, 10) + numbered(20, 10)
+    wait_committed(group3.bootstrap, "orders", numbered(0, 10) + numbered(20, 10), 2)
     everything = read_committed(group3.bootstrap, "orders", 2, "read_uncommitted")
     assert sorted(everything) == numbered(0, 30)
 
@@ -77,8 +88,9 @@ def test_a_second_instance_fences_the_first(group3):
     with pytest.raises(KafkaException) as refused:
         old.commit_transaction(CALL_S)
     assert refused.value.args[0].fatal()
-    assert read_committed(group3.bootstrap, "orders") == [b"of the new one"]
+    wait_committed(group3.bootstrap, "orders", [b"of the new one"])
     transaction(new, "orders", [b"and again"])
+    wait_committed(group3.bootstrap, "orders", [b"of the new one", b"and again"])
     assert read_committed(group3.bootstrap, "orders") == [b"of the new one", b"and again"]
 
 
