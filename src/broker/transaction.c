@@ -366,7 +366,10 @@ static void decide_end_v2(const struct transaction_view *view, const struct tran
     bool before = (end->producer_id == value->producer_id &&
                    end->producer_epoch == value->producer_epoch - 1) ||
                   overflow;
-    bool ended = transaction_is_prepared(value) || is_complete(value);
+    /* An end of version 1 raised no epoch, so who is one behind was fenced by another producer, and
+     * what is on record was never its own: Kafka takes it for a retry, and the two go on as one. */
+    bool ended =
+        (transaction_is_prepared(value) || is_complete(value)) && value->client_version >= 2;
     if (ended && before) {
         decide_end_again(value, end, out);
     } else if (early || (transaction_is_prepared(value) && current)) {

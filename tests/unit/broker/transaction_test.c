@@ -591,18 +591,41 @@ static void a_retried_end_is_answered_with_what_is_stored(void **state)
 {
     (void)state;
     on_record(TRANSACTION_COMPLETE_COMMIT, 4);
+    record.client_version = 2;
     end(2, 7, 3, true);
     assert_answers(7, 4);
     end(2, 7, 3, false);
     assert_refused(STATUS_INVALID_TXN_STATE);
     on_record(TRANSACTION_PREPARE_COMMIT, 4);
+    record.client_version = 2;
     end(2, 7, 3, true);
     assert_waits();
     end(2, 7, 3, false);
     assert_refused(STATUS_INVALID_TXN_STATE);
     on_record(TRANSACTION_COMPLETE_ABORT, 4);
+    record.client_version = 2;
     end(2, 7, 3, false);
     assert_answers(7, 4);
+}
+
+/* Two producers of one id, one with and one without version 2 (seed 1434). */
+static void an_end_of_version_1_is_no_retry_of_who_it_fenced(void **state)
+{
+    (void)state;
+    static const enum transaction_status ended[] = {
+        TRANSACTION_PREPARE_COMMIT, TRANSACTION_PREPARE_ABORT, TRANSACTION_COMPLETE_COMMIT,
+        TRANSACTION_COMPLETE_ABORT};
+    for (size_t i = 0; i < sizeof(ended) / sizeof(ended[0]); i++) {
+        on_record(ended[i], 4);
+        end(2, 7, 3, true);
+        assert_refused(STATUS_PRODUCER_FENCED);
+        end(2, 7, 3, false);
+        assert_refused(STATUS_PRODUCER_FENCED);
+    }
+    on_record(TRANSACTION_COMPLETE_ABORT, 0);
+    record.previous_producer_id = 6;
+    end(2, 6, TRANSACTION_EPOCH_MAX, false);
+    assert_refused(STATUS_PRODUCER_FENCED);
 }
 
 /* A late end of transaction n cannot end n + 1 (T27). */
@@ -745,6 +768,7 @@ int main(void)
         TEST(each_end_raises_the_epoch),
         TEST(an_abort_without_a_transaction_raises_the_epoch_too),
         TEST(a_retried_end_is_answered_with_what_is_stored),
+        TEST(an_end_of_version_1_is_no_retry_of_who_it_fenced),
         TEST(a_late_end_does_not_touch_the_next_transaction),
         TEST(used_up_epochs_end_with_a_new_producer),
         TEST(ends_of_version_2_are_judged_in_kafkas_order),
