@@ -405,6 +405,8 @@ static enum status disk_sync_directory(struct file_system *fs, const char *path,
     disk_count_sync_time(disk);
     if (disk_draws(disk, disk->faults.directory_error_ppm)) {
         sim_directory_sync_fails(inode);
+        /* The next process finds the names, and cannot know: to lose them is to forget. */
+        disk->lied = true;
         return disk_fails(error, path);
     }
     if (disk->faults.lies && disk_is_under_test(disk))

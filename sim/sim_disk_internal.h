@@ -16,7 +16,7 @@ struct sim_disk {
     uint64_t operations;
     uint32_t crash_in; /* changing operations until the armed crash; 0: none */
     int crash_death;
-    bool lied; /* since the power last went */
+    bool lied; /* since the power last went, or names were given up by a failed sync */
     sim_disk_may_fn may_forget;
     void *may_context;
     int64_t time_us;

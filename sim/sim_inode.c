@@ -611,10 +611,12 @@ void sim_volume_settle(struct sim_volume *volume)
     const struct sim_power_cut keep_names = {.chooser = {.below = choose_last}};
     while (volume->dirty_first != NULL) {
         struct sim_inode *inode = volume->dirty_first;
-        if (inode->directory)
+        if (inode->directory) {
+            inode->doomed_from = UINT32_MAX;
             directory_power_cut(inode, &keep_names);
-        else
+        } else {
             sim_file_settle(inode);
+        }
     }
 }
 
